@@ -6,6 +6,7 @@ A new case is one entry of `READ` or `REFUSED`.
 import gzip
 import io
 import re
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,6 +156,44 @@ READ: dict[str, Case] = {
         "t.csv",
         "stay in days,time\n7,1800\n9,2100\n4,1900\n",
         Truth(np.array([[7.0, 1800], [9, 2100], [4, 1900]]), ("stay in days", "time")),
+    ),
+    "a number for missing values": case(
+        "t.csv",
+        "a,b\n1.0,999.0\n2.0,3.0\n999,4.0\n",
+        Truth(np.array([[1, np.nan], [2, 3], [np.nan, 4]]), ("a", "b")),
+        na=("999",),
+        missing="mask",
+    ),
+    "a number for missing values, decimal comma": case(
+        "t.csv",
+        "a;b\n1,5;-9,0\n2,5;3,5\n",
+        Truth(np.array([[1.5, np.nan], [2.5, 3.5]]), ("a", "b")),
+        na=("-9",),
+        missing="mask",
+    ),
+    "a number for missing values, Parquet": case(
+        "t.parquet",
+        frame("to_parquet"),
+        Truth(np.where(BODY == 3.0, np.nan, BODY)),
+        na=("3",),
+        missing="mask",
+    ),
+    "part of a data frame": case(
+        "t.parquet",
+        frame("to_parquet", index=range(100, 110, 2)),
+        Truth(rows=("100", "102", "104", "106", "108")),
+    ),
+    "decimal numbers of a database": case(
+        "t.parquet",
+        frame("to_parquet", more={"d": [Decimal(i) / 4 for i in range(1, 6)]}),
+        Truth(np.column_stack([BODY, np.arange(1, 6) / 4]), (*NAMES, "d")),
+        index="none",
+    ),
+    "text and numbers in a sheet": case(
+        "t.xlsx",
+        sheet([["a", "b"], ["1,5", 2.5], ["3,5", 4.25]]),
+        Truth(np.array([[1.5, 2.5], [3.5, 4.25]]), ("a", "b")),
+        decimal=",",
     ),
     "row names, no header": case(
         "t.csv", text(header=None, rows=ROWS), Truth(columns=None, rows=ROWS)
@@ -699,6 +738,24 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
         text(rows=[f"2024010{i}" for i in range(1, 6)], corner="date"),
         r"column 1 \(`date`\) seems to hold increasing or decreasing numbers.*--index date",
         TableOptions(),
+    ),
+    "separator of a sheet": (
+        "t.xlsx",
+        sheet([["a", "b"], [1, 2], [3, 4]]),
+        "--sep does not apply to .xlsx files",
+        TableOptions(sep=";"),
+    ),
+    "header of Parquet": (
+        "t.parquet",
+        frame("to_parquet"),
+        "--header does not apply to .parquet files",
+        TableOptions(header=False),
+    ),
+    "a number for missing values": (
+        "t.csv",
+        "a,b\n1.0,999.0\n2.0,3.0\n",
+        "`999.0` stands for a missing value",
+        TableOptions(na=("999",)),
     ),
     "identifiers that repeat": (
         "t.csv",

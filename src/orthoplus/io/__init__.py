@@ -51,6 +51,11 @@ READERS: dict[str, Callable[[Path], Catalog]] = {
 }
 T = TypeVar("T")
 
+# Options of text tables without a meaning for other tables.
+_UNUSED_OPTIONS = {
+    ".xlsx": ("sep", "encoding"),
+    ".parquet": ("header", "sep", "decimal", "encoding"),
+}
 SUFFIXES = (*READERS, *TABLE_READERS)
 _TEXT = (".csv", ".tsv", ".txt")
 
@@ -235,6 +240,9 @@ def _read(
             f"`{path}` is not a table: --header, --index, --drop, --sep and the other table "
             f"options apply to {', '.join(TABLE_READERS)} files only."
         )
+    for option in _UNUSED_OPTIONS.get(suffix, ()) if table is not None else ():
+        if getattr(table, option) is not None:
+            raise FileError(f"`{path}`: --{option} does not apply to {suffix} files; omit it.")
 
     def read() -> Content:
         entry = choose(path, _list(path, table), key, ndims, wanted)
