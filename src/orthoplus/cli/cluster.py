@@ -112,8 +112,7 @@ def cluster(  # noqa: PLR0913
     ranks = opt.parse_ranks(components)
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
     check_split(ranks, given)
-    path, inline_key = split_key(data)
-    given["key"] = key or inline_key  # the record must show it
+    path, given["key"] = opt.parse_data(data, key)  # the record must show it
     content = tab.read(path, given["key"], given, silent=quiet or json)
     if write_back:
         check_write_back(path, given, content)
@@ -281,7 +280,8 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     notes = list(job.content.notes)
     n_empty = int((labels < 0).sum())
     if n_empty:
-        notes.append(f"{n_empty} rows of zeros belong to no cluster; their label is -1.")
+        rows = "1 row of zeros belongs" if n_empty == 1 else f"{n_empty} rows of zeros belong"
+        notes.append(f"{rows} to no cluster, label -1.")
     record = rec.make_record("cluster", str(job.path), job.options) | {
         "data": rec.describe_data(job.path, job.key, job.content.values)
         | {"reading": job.content.summary},

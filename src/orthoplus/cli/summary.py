@@ -11,7 +11,7 @@ from orthoplus.cli.display import percent, waiting
 from orthoplus.cli.ending import exit_code, finishing
 from orthoplus.cli.terminal import console, printable
 from orthoplus.cli.words import in_shell_terms, status_words
-from orthoplus.cli.writing import to_json
+from orthoplus.cli.writing import Leftovers, to_json, write_json
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.report.clusters import explained_words
@@ -78,7 +78,13 @@ def finish(
 ) -> int:
     """Write the files of a run, print the results, and return the exit code."""
     with finishing() as ending, waiting("Writing the results", silent=quiet or json):
+        earlier = Leftovers(folder)
         record, files = write()
+        record["files"], gone = earlier.replaced_by(folder)
+        if gone:
+            said = f"Removed files of an earlier run in this folder: {', '.join(gone)}."
+            record["notes"] = [*record.get("notes", ()), said]
+        write_json(folder / "run.json", record)
     if json:
         typer.echo(to_json(record))
     elif not quiet:
