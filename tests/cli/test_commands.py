@@ -227,6 +227,15 @@ def test_cluster_reads_every_kind_of_matrix_alike(grouped, kind):
     assert not Path("a-k3/report.html").exists()
 
 
+def test_row_without_values_is_not_called_a_row_of_zeros(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("name,u,v\na,1,0\nb,2,0\nc,0,0\nd,0,3\nSource: x,,\n")
+    done = run("cluster", "a.csv", "-k", 2, "--missing", "mask", "--no-report")
+    assert "1 row of zeros belongs to no cluster, label -1." in done.stdout
+    assert "1 row without values belongs to no cluster, label -1." in done.stdout
+    assert [row["cluster"] for row in read_rows("a-k2/labels.csv")].count("-1") == 2
+
+
 def test_zero_row_belongs_to_no_cluster(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     A = np.kron(np.eye(2), np.ones((4, 3)))

@@ -278,10 +278,7 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
     labels, result = model.labels_, model.result_
     sizes = np.bincount(labels[labels >= 0], minlength=job.k)
     notes = list(job.content.notes)
-    n_empty = int((labels < 0).sum())
-    if n_empty:
-        rows = "1 row of zeros belongs" if n_empty == 1 else f"{n_empty} rows of zeros belong"
-        notes.append(f"{rows} to no cluster, label -1.")
+    notes.extend(_empty_words(job, labels))
     record = rec.make_record("cluster", str(job.path), job.options) | {
         "data": rec.describe_data(job.path, job.key, job.content.values)
         | {"reading": job.content.summary},
@@ -310,6 +307,21 @@ def _record(job: Job, model: Any, total: float, proof: Any) -> dict[str, Any]:
         record["ranks"] = describe_choice(job.choice)
         notes.extend(reason for reason in job.choice.reasons if reason.startswith("Caution"))
     return record | {"history": rec.history_of(result)}
+
+
+def _empty_words(job: Job, labels: IntArray) -> list[str]:
+    """Return remarks on the rows without a cluster: rows of zeros, and rows without any value."""
+    is_blank = np.zeros(len(labels), dtype=bool)
+    if is_masked(job):
+        is_blank = np.isnan(job.content.values).all(axis=1)
+    counts = {"of zeros": (labels < 0) & ~is_blank, "without values": (labels < 0) & is_blank}
+    found = {words: int(rows.sum()) for words, rows in counts.items()}
+    return [
+        f"{f'1 row {words} belongs' if n == 1 else f'{n} rows {words} belong'} to no cluster, "
+        f"label -1."
+        for words, n in found.items()
+        if n
+    ]
 
 
 def _write(job: Job, model: Any, problem: Any, proof: Any) -> Written:
