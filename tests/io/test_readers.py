@@ -1,5 +1,7 @@
 """Every format gives back the matrix, the cube and the names that were written."""
 
+import gzip
+
 import h5py
 import numpy as np
 import pytest
@@ -62,6 +64,26 @@ def test_matrix_market_symmetries_come_back(tmp_path, rng, symmetry, is_sparse):
 def test_matrix_market_pattern_counts_ones(tmp_path):
     scipy.io.mmwrite(tmp_path / "p.mtx", sp.coo_array(DENSE), field="pattern")
     np.testing.assert_array_equal(read_matrix(tmp_path / "p.mtx").values.toarray(), DENSE > 0)
+
+
+@pytest.mark.parametrize("name", ["barcodes.tsv", "barcodes.tsv.gz"])
+def test_matrix_of_genes_by_cells_is_remarked(tmp_path, name):
+    scipy.io.mmwrite(tmp_path / "m.mtx", sp.coo_array(DENSE))
+    lines = b"AAAC-1\nAAAG-1\nAAAT-1\n"
+    (tmp_path / name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+    content = read_matrix(tmp_path / "m.mtx")
+    assert content.notes[0].startswith(f"`{name}` next to the file has one line per column")
+    assert content.transposed().notes == ()
+    (tmp_path / name).write_bytes(b"AAAC-1\n")
+    assert read_matrix(tmp_path / "m.mtx").notes == ()
+
+
+def test_transposed_table_is_not_advised_to_be_transposed(tmp_path):
+    (tmp_path / "t.csv").write_text("gene,s1,s2,s2\nx,1,2,4\ny,3,4,4\n")
+    content = read_matrix(tmp_path / "t.csv")
+    assert "`--transpose` clusters the samples" in content.notes[1]
+    assert content.transposed().notes == content.notes[:1]
+    assert content.transposed().summary == f"{content.summary}; transposed"
 
 
 @pytest.mark.parametrize("compressed", [False, True])
