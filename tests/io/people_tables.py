@@ -152,6 +152,11 @@ READ: dict[str, Case] = {
         "paid,owed\n7,3\n9,5\n4,4\n",
         Truth(np.array([[7.0, 3], [9, 5], [4, 4]]), ("paid", "owed")),
     ),
+    "word counts are data": case(
+        "t.csv",
+        "doc,the,phone\na,7,0\nb,4,2\nc,9,0\n",
+        Truth(np.array([[7.0, 0], [4, 2], [9, 0]]), ("the", "phone"), ("a", "b", "c")),
+    ),
     "durations are data": case(
         "t.csv",
         "stay in days,time\n7,1800\n9,2100\n4,1900\n",

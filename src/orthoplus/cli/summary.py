@@ -141,7 +141,7 @@ def print_lines(lines: Mapping[str, str | tuple[str, ...]]) -> None:
 
 
 def _print_hanging(start: str, text: str, style: str = "") -> None:
-    """Print a text after a start; on a terminal, its further lines are indented alike."""
+    """Print a text after a start; on a terminal, its further lines are indented equally."""
     out, lines = console(), [printable(text)]
     if out.is_terminal:
         lines = wrapped(lines[0], out.width - len(start))

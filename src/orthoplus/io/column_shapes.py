@@ -102,6 +102,8 @@ def is_permuted(column: FloatArray) -> bool:
 def holds_codes(column: FloatArray, name: str | None) -> bool:
     """Return whether a column has the name of codes and holds integers, which may repeat.
 
+    A column that is mostly zero rather counts how often a word such as "phone" occurs.
+
     Examples
     --------
     >>> holds_codes(np.array([10001.0, 94103.0, 10001.0]), "zip code")
@@ -109,7 +111,9 @@ def holds_codes(column: FloatArray, name: str | None) -> bool:
     >>> holds_codes(np.array([20.0, 35.0, 20.0]), "paid")
     False
     """
-    return name is not None and _has_meaning(name, _CODE) and _is_whole(column)
+    if name is None or not _has_meaning(name, _CODE):
+        return False
+    return _is_whole(column) and bool(2 * np.count_nonzero(column) > len(column))
 
 
 def holds_dates(column: FloatArray, name: str | None) -> bool:
