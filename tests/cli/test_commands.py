@@ -62,6 +62,22 @@ def grouped(rng, tmp_path, monkeypatch):
     return A, truth
 
 
+def test_files_of_an_earlier_run_do_not_remain_next_to_other_labels(grouped):
+    Path("out").mkdir()
+    Path("out/maps.npz").write_text("of the user")
+    run("cluster", "data.csv", "-k", 3, "-o", "out", "--prove", 1, "-q")
+    kept = [name for name in os.listdir("out") if name != "run.json"]
+    assert sorted(json.loads(Path("out/run.json").read_text())["files"] + ["maps.npz"]) == sorted(
+        kept
+    )
+    done = run("cluster", "data.csv", "-k", 2, "-o", "out", "--no-report")
+    assert "Removed files of an earlier run in this folder: proof.npz, report.html." in done.stdout
+    wanted = ["components.csv", "components.npz", "labels.csv", "maps.npz", "run.json"]
+    assert sorted(os.listdir("out")) == wanted
+    assert run("cluster", "data.csv", "-k", 2, "-o", "out", "-q").exit_code == 0
+    assert json.loads(Path("out/run.json").read_text())["notes"] == []
+
+
 def test_cluster_writes_labels_components_record_and_report(grouped):
     A, truth = grouped
     done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--labels", "truth.txt")
@@ -211,6 +227,15 @@ def test_cluster_reads_every_kind_of_matrix_alike(grouped, kind):
     assert not Path("a-k3/report.html").exists()
 
 
+def test_row_without_values_is_not_called_a_row_of_zeros(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("name,u,v\na,1,0\nb,2,0\nc,0,0\nd,0,3\nSource: x,,\n")
+    done = run("cluster", "a.csv", "-k", 2, "--missing", "mask", "--no-report")
+    assert "1 row of zeros belongs to no cluster, label -1." in done.stdout
+    assert "1 row without values belongs to no cluster, label -1." in done.stdout
+    assert [row["cluster"] for row in read_rows("a-k2/labels.csv")].count("-1") == 2
+
+
 def test_zero_row_belongs_to_no_cluster(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     A = np.kron(np.eye(2), np.ones((4, 3)))
@@ -221,7 +246,7 @@ def test_zero_row_belongs_to_no_cluster(tmp_path, monkeypatch):
     assert row["cluster"] == "-1"
     assert float(row["weight"]) == 0.0
     assert (row["cosine"], row["second_best"], row["margin"]) == ("", "-1", "")
-    assert "1 rows of zeros belong to no cluster" in done.stdout
+    assert "1 row of zeros belongs to no cluster" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -357,6 +382,8 @@ def bad_calls():
         ("k", ["cluster", "data.csv", "-k", 31], "exceeds the 30 rows"),
         ("k0", ["cluster", "data.csv", "-k", 0], "`-k 0`: at least 1 cluster"),
         ("labels", ["cluster", "data.csv", "-k", 2, "--labels", "few.txt"], "2 labels.*30 rows"),
+        ("more", ["cluster", "data.csv", "-k", 2, "--labels", "more.txt"], "31 labels.*30 rows"),
+        ("keys", ["cluster", "index.npz:X", "--key", "A", "-k", 1], "name different arrays"),
         ("image", ["cluster", "data.csv", "-k", 2, "--image", "9x9"], "81 pixels.*12 features"),
         ("size", ["cluster", "data.csv", "-k", 2, "--image", "big"], "HEIGHTxWIDTH"),
         ("method", ["cluster", "data.csv", "-k", 2, "--method", "magic"], "`--method magic` is"),
@@ -426,6 +453,7 @@ def bad_files(grouped, slow_files, monkeypatch):
     np.save("neg.npy", np.array([[1.0, -2.0], [0.0, 1.0]]))
     np.save("wide.npy", np.ones((2, 5)))
     Path("few.txt").write_text("a\nb\n")
+    Path("more.txt").write_text("7\n" + "1\n2\n" * 15)  # a number is no header
     for name in ("empty.csv", "empty.npz", "empty.mat"):
         Path(name).touch()
     np.save("rows.npy", np.ones((0, 3)))

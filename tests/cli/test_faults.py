@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import orthoplus as op
 from orthoplus import cli
 from orthoplus.cli.app import app
-from orthoplus.cli.ending import TERMINATION
+from orthoplus.cli.ending import TERMINATION, resumable
 from orthoplus.cli.terminal import console
 from orthoplus.core import atomic, startup
 from waiting import PATIENCE, killed_in_the_end, wait_until
@@ -134,6 +135,13 @@ def test_sigterm_counts_as_ctrl_c(monkeypatch, is_ignored):
             signal.signal(number, handler)
     assert TERMINATION.is_requested
     assert [TERMINATION.code(code) for code in (0, 2, 130)] == [0, 2, 143]
+
+
+def test_sigterm_before_a_result_has_its_own_exit_code(monkeypatch):
+    monkeypatch.setattr(TERMINATION, "is_asked", True)
+    with pytest.raises(typer.Exit) as ended, resumable("cluster", "a.csv", {}):
+        raise KeyboardInterrupt
+    assert ended.value.exit_code == 143
 
 
 EARLY = """

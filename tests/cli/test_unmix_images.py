@@ -39,7 +39,7 @@ def scene(tmp_path, monkeypatch, rng):
     cube[4, 4, 1] = NODATA
     cube.transpose(0, 2, 1).tofile("s.img")
     Path("s.hdr").write_text(
-        "ENVI\nsamples = 8\nlines = 9\nbands = 5\ndata type = 2\ninterleave = bil\n"
+        "ENVI\nsamples = 8\nlines = 9\nbands = 5\ndata type = 2\ninterleave = bil\nbyte order = 0\n"
         f"data ignore value = {NODATA}\nreflectance scale factor = 1000\nbbl = {{1,1,1,1,0}}\n"
         "wavelength = {450.5, 550, 650, 850, 940}\nwavelength units = Nanometers\n"
         f"map info = {MAP_INFO}\n"

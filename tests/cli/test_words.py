@@ -1,5 +1,6 @@
 """What commands print is in the terms of the shell, and can be typed there."""
 
+import io
 import json
 import re
 import shlex
@@ -8,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
-from orthoplus.cli import words
+from orthoplus.cli import summary, words
 from orthoplus.cli.app import app
 from orthoplus.core.status import Status
 from orthoplus.estimators import factorize
@@ -97,3 +99,14 @@ def test_stopped_run_with_a_checkpoint_prints_what_resumes_it(tmp_path, monkeypa
     assert run(*again[1:], "-o", "rest", "-q").exit_code == 0
     assert run("cluster", "my data.npz:Y", "-k", 3, "-o", "whole", "-q").exit_code == 0
     assert Path("rest/labels.csv").read_bytes() == Path("whole/labels.csv").read_bytes()
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_lines_are_wrapped_at_words_on_a_terminal_only(monkeypatch, is_terminal):
+    file = io.StringIO()
+    screen = Console(file=file, force_terminal=is_terminal, width=41, no_color=True, soft_wrap=True)
+    monkeypatch.setattr(summary, "console", lambda: screen)
+    summary.print_lines({"bound": "at most 99.99% explained, proven optimal", "n": "3"})
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in file.getvalue().splitlines()]
+    text = ["  bound  at most 99.99% explained, proven", "         optimal", "  n      3"]
+    assert lines == (text if is_terminal else [f"{text[0]} optimal", text[2]])

@@ -47,6 +47,14 @@ def cells(rng, tmp_path, monkeypatch):
     return X
 
 
+def test_raw_counts_are_not_written_back(cells):
+    with h5py.File("cells.h5ad", "r+") as file:
+        file["raw/X"] = cells[:, ::-1]
+    result = run("cluster", "cells.h5ad:raw/X", "-k", 2, "--write-back")
+    assert result.exit_code == 2
+    assert "`raw/X`, whose genes are not those of `varm`" in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize("name", ["obs", "obsm", "uns", "obs/onmf"])
 @pytest.mark.parametrize("kind", ["external", "soft"])
 def test_links_are_never_written_through(cells, name, kind):

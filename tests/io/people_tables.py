@@ -6,6 +6,7 @@ A new case is one entry of `READ` or `REFUSED`.
 import gzip
 import io
 import re
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,6 +133,73 @@ READ: dict[str, Case] = {
     "plain": case("t.csv", text()),
     "no header": case("t.csv", text(header=None), Truth(columns=None)),
     "row names": case("t.csv", text(rows=ROWS, corner="name"), Truth(rows=ROWS)),
+    "row names with blanks and tabs, no header": case(
+        "t.txt", text(header=None, rows=SPACED, sep="\t"), Truth(columns=None, rows=SPACED)
+    ),
+    "row names that start with #, no header": case(
+        "t.csv",
+        text(header=None, rows=("#r1", "#r2", "r3", "r4", "r5")),
+        Truth(columns=None, rows=("#r1", "#r2", "r3", "r4", "r5")),
+    ),
+    "numbers in a comment are a header": case(
+        "t.txt",
+        "#7 8 9\n" + text(header=None, sep=" "),
+        Truth(columns=("7", "8", "9")),
+        header=True,
+    ),
+    "a name that ends with id is not an identifier": case(
+        "t.csv",
+        "paid,owed\n7,3\n9,5\n4,4\n",
+        Truth(np.array([[7.0, 3], [9, 5], [4, 4]]), ("paid", "owed")),
+    ),
+    "word counts are data": case(
+        "t.csv",
+        "doc,the,phone\na,7,0\nb,4,2\nc,9,0\n",
+        Truth(np.array([[7.0, 0], [4, 2], [9, 0]]), ("the", "phone"), ("a", "b", "c")),
+    ),
+    "durations are data": case(
+        "t.csv",
+        "stay in days,time\n7,1800\n9,2100\n4,1900\n",
+        Truth(np.array([[7.0, 1800], [9, 2100], [4, 1900]]), ("stay in days", "time")),
+    ),
+    "a number for missing values": case(
+        "t.csv",
+        "a,b\n1.0,999.0\n2.0,3.0\n999,4.0\n",
+        Truth(np.array([[1, np.nan], [2, 3], [np.nan, 4]]), ("a", "b")),
+        na=("999",),
+        missing="mask",
+    ),
+    "a number for missing values, decimal comma": case(
+        "t.csv",
+        "a;b\n1,5;-9,0\n2,5;3,5\n",
+        Truth(np.array([[1.5, np.nan], [2.5, 3.5]]), ("a", "b")),
+        na=("-9",),
+        missing="mask",
+    ),
+    "a number for missing values, Parquet": case(
+        "t.parquet",
+        frame("to_parquet"),
+        Truth(np.where(BODY == 3.0, np.nan, BODY)),
+        na=("3",),
+        missing="mask",
+    ),
+    "part of a data frame": case(
+        "t.parquet",
+        frame("to_parquet", index=range(100, 110, 2)),
+        Truth(rows=("100", "102", "104", "106", "108")),
+    ),
+    "decimal numbers of a database": case(
+        "t.parquet",
+        frame("to_parquet", more={"d": [Decimal(i) / 4 for i in range(1, 6)]}),
+        Truth(np.column_stack([BODY, np.arange(1, 6) / 4]), (*NAMES, "d")),
+        index="none",
+    ),
+    "text and numbers in a sheet": case(
+        "t.xlsx",
+        sheet([["a", "b"], ["1,5", 2.5], ["3,5", 4.25]]),
+        Truth(np.array([[1.5, 2.5], [3.5, 4.25]]), ("a", "b")),
+        decimal=",",
+    ),
     "row names, no header": case(
         "t.csv", text(header=None, rows=ROWS), Truth(columns=None, rows=ROWS)
     ),
@@ -674,6 +742,72 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
         "t.csv",
         text(rows=[f"2024010{i}" for i in range(1, 6)], corner="date"),
         r"column 1 \(`date`\) seems to hold increasing or decreasing numbers.*--index date",
+        TableOptions(),
+    ),
+    "separator of a sheet": (
+        "t.xlsx",
+        sheet([["a", "b"], [1, 2], [3, 4]]),
+        "--sep does not apply to .xlsx files",
+        TableOptions(sep=";"),
+    ),
+    "header of Parquet": (
+        "t.parquet",
+        frame("to_parquet"),
+        "--header does not apply to .parquet files",
+        TableOptions(header=False),
+    ),
+    "a number for missing values": (
+        "t.csv",
+        "a,b\n1.0,999.0\n2.0,3.0\n",
+        "`999.0` stands for a missing value",
+        TableOptions(na=("999",)),
+    ),
+    "identifiers that repeat": (
+        "t.csv",
+        text(rows=("7", "9", "7", "4", "9"), corner="customer_id"),
+        r"column 1 \(`customer_id`\) seems to hold codes or identifiers.*--drop customer_id",
+        TableOptions(),
+    ),
+    "identifiers that repeat, last": (
+        "t.csv",
+        with_column("storeID", ("7", "9", "7", "4", "9")),
+        r"column 4 \(`storeID`\) seems to hold codes",
+        TableOptions(),
+    ),
+    "postal codes that repeat": (
+        "t.csv",
+        with_column("zip code", ("94103", "10001", "94103", "33101", "10001")),
+        r"`zip code`\) seems to hold codes.*--drop 'zip code'",
+        TableOptions(),
+    ),
+    "years that repeat": (
+        "t.csv",
+        with_column("year", ("2019", "2020", "2019", "2021", "2020"), at=1),
+        r"column 2 \(`year`\) seems to hold years, dates",
+        TableOptions(),
+    ),
+    "dates out of order": (
+        "t.csv",
+        with_column("order date", ("20240131", "20231201", "20240131", "20240228", "20230115")),
+        r"`order date`\) seems to hold years, dates",
+        TableOptions(),
+    ),
+    "timestamps out of order": (
+        "t.csv",
+        with_column("timestamp", ("1700000005", "1700000001", "1700000009", "1700000002", "17e8")),
+        r"`timestamp`\) seems to hold years, dates or timestamps",
+        TableOptions(),
+    ),
+    "row numbers out of order, no header": (
+        "t.csv",
+        text(header=None, rows=("3", "1", "5", "2", "4")),
+        "column 1 seems to hold the numbers of the rows in another order",
+        TableOptions(),
+    ),
+    "thousands with blanks between tabs": (
+        "t.txt",
+        "1 234\t5 678\n2 345\t6 789\n3 456\t7 891\n",
+        "is not a plain number",
         TableOptions(),
     ),
     "years as rows": ("t.csv", text(rows=YEARS[:5], corner="year"), "--index year", TableOptions()),

@@ -164,6 +164,10 @@ HOSTILE = {
     "data gain values = {1, 1, 0, 1}": "`data gain values` has a 0",
     "data gain values = {1, 2, 3, 4}\nreflectance scale factor = 10": "both",
     "byte order = 2": "`byte order = 2`; it must be 0 or 1",
+    "byte order = ": "does not say `byte order`",
+    "interleave = ": "`interleave` is missing",
+    "file type = ENVI Classification": "`file type = envi classification`; an image is expected",
+    "file type = ENVI Spectral Library": "`file type = envi spectral library`; an image",
     "header offset = 999999999999": "declares 2 lines x 3 samples x 4 bands",
     "lines = 999999999999\nsamples = 999999999999": "declares 999999999999 lines",
     "lines = 1e3": "`lines = 1e3`; an integer",
@@ -180,6 +184,25 @@ def test_hostile_header_is_refused_by_its_key(tmp_path, line):
     write_envi(folder / "s.hdr", extra=f"{line}\n")
     with pytest.raises(FileError, match=HOSTILE[line]):
         read_cube(folder / "s.hdr")
+
+
+TOO_LARGE = {
+    "longer type": ("data type = 2\n", b""),
+    "fewer lines": ("lines = 1\n", b""),
+    "fewer bands": ("bands = 3\n", b""),
+    "header inside": ("", b"0" * 128),
+    "gaps between the lines": ("major frame offsets = {0, 4}\n", b"0" * 8),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_file_larger_than_its_header_declares_is_refused(tmp_path, name):
+    extra, more = TOO_LARGE[name]
+    write_envi(tmp_path / "s.hdr", extra=extra)
+    image = tmp_path / "s.img"
+    image.write_bytes(more + image.read_bytes())
+    with pytest.raises(FileError, match=r"holds \d+ bytes, but its header.*correct `data type`"):
+        read_cube(tmp_path / "s.hdr")
 
 
 def test_named_data_file_beside_the_header_is_read(tmp_path):
@@ -265,6 +288,21 @@ def test_geotiff_with_alpha_leaves_out_what_is_transparent(tmp_path):
     wanted = values[..., :3].copy()
     wanted[1, 2] = 0
     np.testing.assert_array_equal(content.values, wanted)
+    assert content.notes[0].startswith("Band 4 is declared as transparency (alpha)")
+
+
+@pytest.mark.parametrize("nodata", [None, 255, np.nan])
+def test_geotiff_with_a_mask_leaves_out_what_it_covers(tmp_path, nodata):
+    values = (1 + CUBE).astype(np.uint8 if nodata == 255 else np.float32)
+    wanted = values.copy()
+    if nodata is not None:
+        values[0, 1], wanted[0, 1] = nodata, 0
+    path = raster(tmp_path / "s.tif", values, nodata=nodata, photometric="minisblack")
+    cover = np.full(CUBE.shape[:2], 255, dtype=np.uint8)
+    cover[1, 2], wanted[1, 2] = 0, 0
+    with rasterio.open(path, "r+") as file:
+        file.write_mask(cover)
+    np.testing.assert_array_equal(read_cube(path).values, wanted)
 
 
 def test_other_formats_of_gdal_are_not_read_by_the_name_of_a_tiff(tmp_path):

@@ -1,10 +1,12 @@
 """Tables as people have them are read right or refused with the right sentence: none is wrong."""
 
+import h5py
 import numpy as np
 import pytest
+from formats import write_h5
 from people_tables import READ, REFUSED, WIDE, YEARS, text
 
-from orthoplus.io import FileError, TableOptions, align, read_labels, read_matrix
+from orthoplus.io import FileError, TableOptions, align, read_labels, read_matrix, read_names
 
 
 @pytest.mark.parametrize("name", READ)
@@ -69,6 +71,17 @@ def test_totals_and_genes_are_remarked(tmp_path):
     assert "--transpose" in notes
 
 
+@pytest.mark.parametrize(
+    "rows", [("x", "y", "Total"), ("Mean", "x", "y"), ("x", "subtotal", "y"), ("x", "y", "SUM:")]
+)
+def test_rows_named_as_summaries_are_remarked(tmp_path, rows):
+    (tmp_path / "t.csv").write_text(text([[1, 2], [3, 4], [5, 7]], ("a", "b"), rows, corner="item"))
+    name = next(row for row in rows if len(row) > 1)
+    assert f"Rows named `{name}` seem to summarize" in " ".join(
+        read_matrix(tmp_path / "t.csv").notes
+    )
+
+
 LABELS = {
     "one per line": ("a.txt", "u\nv\nu\n", None),
     "header": ("a.csv", "species\nu\nv\nu\n", None),
@@ -81,6 +94,9 @@ LABELS = {
         "row,cluster,weight,margin\n0,u,1,.5\n1,v,1,.5\n2,u,1,.5\n",
         None,
     ),
+    "R, write.table": ("a.txt", '"label"\n"1" "u"\n"2" "v"\n"3" "u"\n', None),
+    "R, write.table, commas": ("a.csv", '"label"\n"1","u"\n"2","v"\n"3","u"\n', None),
+    "quoted words": ("a.txt", '"u"\n"v"\n"u"\n', None),
     "by name": ("a.csv", "id,sex,age\n1,u,33\n2,v,44\n3,u,44\n", "sex"),
     "by number": ("a.csv", "1,u,33\n2,v,44\n3,u,44\n", "2"),
 }
@@ -118,7 +134,68 @@ def test_labels_with_row_numbers_are_put_in_order(tmp_path, names):
     assert align(names, ("2", "0", "1"), tmp_path) == [1, 2, 0]
     assert align(names, ("3", "1", "2"), tmp_path) == [1, 2, 0]
     assert align(names, ("0", "1", "2"), tmp_path) is None
-    assert align(names, ("30", "10", "20"), tmp_path) is None
+    assert align(names, ("2.0", "000", "01"), tmp_path) == [1, 2, 0]
+    assert align(names, ("10", "20", "30"), tmp_path) is None
+    assert align(names, ("1.5", "0.5", "2.5"), tmp_path) is None
+    with pytest.raises(
+        FileError, match=r"numbers its rows \(30, 10, 20, \.\.\.\), but the data do"
+    ):
+        align(names, ("30", "10", "20"), tmp_path)
+
+
+def test_labels_with_repeated_names_in_another_order_are_refused(tmp_path):
+    assert align(("x", "y", "y"), ("x", "y", "y"), tmp_path) is None
+    for names, others in ((("x", "y", "y"), ("y", "x", "y")), (("x", "y"), ("y", "x", "y"))):
+        with pytest.raises(FileError, match="`y` occurs more than once"):
+            align(names, others, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "site,sample,label\nn,z,w\ns,x,u\nn,y,v\n",  # names in the second column
+        ",sample,label\n0,z,w\n1,x,u\n2,y,v\n",  # numbers of pandas, which say nothing
+        "label,age,sample\nw,30,z\nu,10,x\nv,20,y\n",  # another column of numbers
+    ],
+)
+def test_labels_are_matched_by_the_column_that_has_the_names(tmp_path, content):
+    (tmp_path / "a.csv").write_text(content)
+    labels = read_labels(tmp_path / "a.csv", "label", ("x", "y", "z"))
+    assert labels.row_names == ("z", "x", "y")
+
+
+def test_numbers_under_another_title_are_not_names(tmp_path):
+    (tmp_path / "a.csv").write_text("population,label\n30,w\n10,u\n20,v\n")
+    assert read_labels(tmp_path / "a.csv").row_names is None
+
+
+def test_labels_of_annotated_data_have_the_names_of_their_rows(tmp_path):
+    write_h5(tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        file["obs/age"], file["obs/sex"] = [4, 3, 2, 1], ["m", "f", "m", "f"]
+    for key in ("obs/kind", "obs/age", "obs/sex"):
+        assert read_labels(tmp_path / "a.h5ad", key).row_names == ("r0", "r1", "r2", "r3")
+
+
+NAME_FILES = {
+    "title": ("g.txt", "gene\nx\ny\nz\n"),
+    "pandas": ("g.csv", ",gene\n0,x\n1,y\n2,z\n"),
+    "R": ("g.csv", '"","x"\n"1","x"\n"2","y"\n"3","z"\n'),
+    "10x": ("g.tsv", "x\tActb\tGene\ny\tCd3\tGene\nz\tCd4\tGene\n"),
+}
+
+
+@pytest.mark.parametrize("name", NAME_FILES)
+def test_names_as_people_have_them(tmp_path, name):
+    file, content = NAME_FILES[name]
+    (tmp_path / file).write_text(content)
+    assert read_names(tmp_path / file, 3, "--column-names") == ("x", "y", "z")
+
+
+def test_one_name_too_many_is_not_a_header(tmp_path):
+    (tmp_path / "g.txt").write_text("v\nx\ny\nz\n")
+    with pytest.raises(FileError, match="has 4 names, but the data have 3 columns"):
+        read_names(tmp_path / "g.txt", 3, "--column-names")
 
 
 def test_labels_with_other_names_are_refused(tmp_path):

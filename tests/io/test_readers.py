@@ -1,5 +1,7 @@
 """Every format gives back the matrix, the cube and the names that were written."""
 
+import gzip
+
 import h5py
 import numpy as np
 import pytest
@@ -64,6 +66,26 @@ def test_matrix_market_pattern_counts_ones(tmp_path):
     np.testing.assert_array_equal(read_matrix(tmp_path / "p.mtx").values.toarray(), DENSE > 0)
 
 
+@pytest.mark.parametrize("name", ["barcodes.tsv", "barcodes.tsv.gz"])
+def test_matrix_of_genes_by_cells_is_remarked(tmp_path, name):
+    scipy.io.mmwrite(tmp_path / "m.mtx", sp.coo_array(DENSE))
+    lines = b"AAAC-1\nAAAG-1\nAAAT-1\n"
+    (tmp_path / name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+    content = read_matrix(tmp_path / "m.mtx")
+    assert content.notes[0].startswith(f"`{name}` next to the file has one line per column")
+    assert content.transposed().notes == ()
+    (tmp_path / name).write_bytes(b"AAAC-1\n")
+    assert read_matrix(tmp_path / "m.mtx").notes == ()
+
+
+def test_transposed_table_is_not_advised_to_be_transposed(tmp_path):
+    (tmp_path / "t.csv").write_text("gene,s1,s2,s2\nx,1,2,4\ny,3,4,4\n")
+    content = read_matrix(tmp_path / "t.csv")
+    assert "`--transpose` clusters the samples" in content.notes[1]
+    assert content.transposed().notes == content.notes[:1]
+    assert content.transposed().summary == f"{content.summary}; transposed"
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_mat_holds_every_type_of_number(tmp_path, compressed):
     types = ("u1", "i1", "u2", "i4", "u8", "f4", "f8", "?")
@@ -75,6 +97,24 @@ def test_mat_holds_every_type_of_number(tmp_path, compressed):
         np.testing.assert_array_equal(catalog[name].load().values, values)
     np.testing.assert_array_equal(read_matrix(tmp_path / "m.mat", "longer_name_6").values, DENSE)
     np.testing.assert_array_equal(read_cube(tmp_path / "m.mat", "b").values, CUBE)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csc_array])
+def test_complex_mat_is_refused_instead_of_losing_its_imaginary_part(tmp_path, kind):
+    scipy.io.savemat(tmp_path / "m.mat", {"X": kind(DENSE + 1j)})
+    with pytest.raises(FileError, match="complex numbers; real numbers are required"):
+        read_matrix(tmp_path / "m.mat")
+
+
+def test_raw_counts_have_their_own_genes(tmp_path):
+    write_h5(tmp_path / "a.h5ad")
+    with h5py.File(tmp_path / "a.h5ad", "r+") as file:
+        file["raw/X"] = DENSE[:, ::-1]
+        file["raw/var/_index"] = ["c", "b", "a"]
+    content = read_matrix(tmp_path / "a.h5ad", "raw/X")
+    np.testing.assert_array_equal(content.values, DENSE[:, ::-1])
+    assert content.row_names == ("r0", "r1", "r2", "r3")
+    assert content.column_names == ("c", "b", "a")
 
 
 def test_float32_stays_float32(tmp_path):

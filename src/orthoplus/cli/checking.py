@@ -64,6 +64,11 @@ def check_write_back(path: Path, given: dict[str, Any], content: Content) -> Non
         raise InputError(
             "`--write-back` cannot be combined with `--transpose`, which clusters the genes."
         )
+    if (given["key"] or "").startswith("raw/"):
+        raise InputError(
+            f"`--write-back` cannot be combined with `{given['key']}`, whose genes are not those "
+            f"of `varm`. Cluster `X` or a layer, or omit `--write-back`."
+        )
     check_anndata(path, content.values.shape)
 
 

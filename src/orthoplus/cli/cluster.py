@@ -26,6 +26,7 @@ from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, align, read_labels, split_key
+from orthoplus.io.dialect import is_number
 
 if TYPE_CHECKING:
     from orthoplus.cli.proving import Proof
@@ -114,8 +115,7 @@ def cluster(  # noqa: PLR0913
     ranks = opt.parse_ranks(components)
     given["components"] = components.strip() if len(ranks) > 1 else ranks[0]
     check_split(ranks, given)
-    path, inline_key = split_key(data)
-    given["key"] = key or inline_key  # the record must show it
+    path, given["key"] = opt.parse_data(data, key)  # the record must show it
     content = tab.read(path, given["key"], given, silent=quiet or json)
     if write_back:
         check_write_back(path, given, content)
@@ -254,9 +254,10 @@ def read_truth(name: str, content: Content) -> Truth:
     If the file names or numbers the rows, its labels are sorted in the order of the data.
     """
     path, key = split_key(name)
-    found, n = read_labels(path, key), content.values.shape[0]
+    found, n = read_labels(path, key, content.row_names), content.values.shape[0]
     values, names = found.values, found.row_names
-    if len(values) == n + 1 and values[0] not in values[1:]:
+    has_word = len(values) > 0 and not is_number(str(values[0]))
+    if len(values) == n + 1 and has_word and values[0] not in values[1:]:
         values, names = values[1:], names and names[1:]
     order = align(content.row_names, names, path)
     values = values if order is None else values[order]
@@ -285,9 +286,7 @@ def _record(
     labels, result = model.labels_, model.result_
     sizes = np.bincount(labels[labels >= 0], minlength=job.k)
     notes = list(job.content.notes)
-    n_empty = int((labels < 0).sum())
-    if n_empty:
-        notes.append(f"{n_empty} rows of zeros belong to no cluster; their label is -1.")
+    notes.extend(_empty_words(job, labels))
     record = rec.make_record("cluster", str(job.path), job.options) | {
         "data": rec.describe_data(job.path, job.key, job.content.values)
         | {"reading": job.content.summary},
@@ -316,6 +315,21 @@ def _record(
         record["ranks"] = describe_choice(job.choice)
         notes.extend(reason for reason in job.choice.reasons if reason.startswith("Caution"))
     return record | {"history": rec.history_of(result)}
+
+
+def _empty_words(job: Job, labels: IntArray) -> list[str]:
+    """Return remarks on the rows without a cluster: rows of zeros, and rows without any value."""
+    is_blank = np.zeros(len(labels), dtype=bool)
+    if is_masked(job):
+        is_blank = np.isnan(job.content.values).all(axis=1)
+    counts = {"of zeros": (labels < 0) & ~is_blank, "without values": (labels < 0) & is_blank}
+    found = {words: int(rows.sum()) for words, rows in counts.items()}
+    return [
+        f"{f'1 row {words} belongs' if n == 1 else f'{n} rows {words} belong'} to no cluster, "
+        f"label -1."
+        for words, n in found.items()
+        if n
+    ]
 
 
 def _write(

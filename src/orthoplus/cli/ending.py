@@ -138,7 +138,7 @@ def resumable(command: str, source: str, options: Mapping[str, Any]) -> Iterator
             echo_stderr("The checkpoint is still empty. To start again:")
         if saved is not None:
             echo_stderr(f"  {command_line(command, source, options)}")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(TERMINATION.code(INTERRUPTED)) from None
 
 
 class Finishing:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from orthoplus.core.errors import InputError
+from orthoplus.io import split_key
 
 # The methods of `orthoplus cluster`; the other methods are made for images.
 CLUSTER_METHODS = ("auto", "ep4orth")
@@ -163,6 +164,20 @@ def given_options(local: dict[str, Any], argument: str) -> dict[str, Any]:
     """
     # The record of a run contains every option that affects its result.
     return {name: value for name, value in local.items() if name not in (argument, "quiet", "json")}
+
+
+def parse_data(data: str, key: str | None) -> tuple[Path, str | None]:
+    """Return the path of the data, and the key of the array: that of ``FILE:KEY`` or ``--key``.
+
+    Examples
+    --------
+    >>> parse_data("cells.h5ad:layers/raw", None)[1]
+    'layers/raw'
+    """
+    path, inline = split_key(data)
+    if key is not None and inline not in (None, key):
+        raise InputError(f"`{data}` and `--key {key}` name different arrays; omit one of them.")
+    return path, key if inline is None else inline
 
 
 def default_method(call: Callable[..., Any]) -> str:

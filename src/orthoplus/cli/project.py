@@ -14,7 +14,7 @@ from orthoplus.cli.ending import guarded
 from orthoplus.cli.summary import Written, finish, print_lines, print_status
 from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz
 from orthoplus.core.result import Result
-from orthoplus.io import Content, split_key
+from orthoplus.io import Content
 
 
 @guarded
@@ -59,8 +59,7 @@ def project(  # noqa: PLR0913
         "header": header, "index": index, "drop": drop, "label_column": label_column, "sep": sep,
         "decimal": decimal, "encoding": encoding,
     }  # fmt: skip
-    path, inline_key = split_key(data)
-    key = key or inline_key
+    path, key = opt.parse_data(data, key)
     given = {"output": output, "key": key, **table, **chosen, "safe_csv": safe_csv}
     content = tab.read(path, key, table, silent=quiet or json)
     tab.say(content, silent=quiet or json)

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from orthoplus.cli.display import percent, waiting
 from orthoplus.cli.ending import exit_code, finishing
-from orthoplus.cli.terminal import console, printable
+from orthoplus.cli.terminal import console, printable, wrapped
 from orthoplus.cli.words import in_shell_terms, status_words
-from orthoplus.cli.writing import to_json
+from orthoplus.cli.writing import Leftovers, to_json, write_json
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.report.clusters import explained_words
@@ -44,7 +44,7 @@ def print_result(
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes of the library, with options named as on the command line."""
     for note in notes:
-        console().print(Text(f"  note: {printable(in_shell_terms(note))}"))
+        _print_hanging("  note: ", in_shell_terms(note))
 
 
 def _bound_lines(record: dict[str, Any], result: Result, total: float) -> dict[str, str]:
@@ -78,7 +78,13 @@ def finish(
 ) -> int:
     """Write the files of a run, print the results, and return the exit code."""
     with finishing() as ending, waiting("Writing the results", silent=quiet or json):
+        earlier = Leftovers(folder)
         record, files = write()
+        record["files"], gone = earlier.replaced_by(folder)
+        if gone:
+            said = f"Removed files of an earlier run in this folder: {', '.join(gone)}."
+            record["notes"] = [*record.get("notes", ()), said]
+        write_json(folder / "run.json", record)
     if json:
         typer.echo(to_json(record))
     elif not quiet:
@@ -129,6 +135,16 @@ def print_lines(lines: Mapping[str, str | tuple[str, ...]]) -> None:
     width = max(map(len, lines))
     for name, value in lines.items():
         first, *more = (value,) if isinstance(value, str) else value
-        console().print(Text.assemble((f"  {printable(name):<{width}}  ", "dim"), printable(first)))
+        _print_hanging(f"  {printable(name):<{width}}  ", first, style="dim")
         for line in more:
-            console().print(Text(f"{'':{width + 4}}{printable(line)}"))
+            _print_hanging(" " * (width + 4), line)
+
+
+def _print_hanging(start: str, text: str, style: str = "") -> None:
+    """Print a text after a start; on a terminal, its further lines are indented equally."""
+    out, lines = console(), [printable(text)]
+    if out.is_terminal:
+        lines = wrapped(lines[0], out.width - len(start))
+    for line in lines:
+        out.print(Text.assemble((start, style), line))
+        start = " " * len(start)

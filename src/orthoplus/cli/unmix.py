@@ -17,7 +17,7 @@ from orthoplus.core.checks import check_finite
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
 from orthoplus.data.stored import parse_memory
-from orthoplus.io import read_cube, split_key
+from orthoplus.io import read_cube
 
 FRACTIONS = ("auto", "fcls", "nnls")
 
@@ -122,8 +122,7 @@ def unmix(  # noqa: PLR0913
     if memory_limit is not None:
         parse_memory(memory_limit)
     materials = parse_names(names, k)
-    path, inline_key = split_key(data)
-    given["key"] = key or inline_key  # the record must show it
+    path, given["key"] = opt.parse_data(data, key)  # the record must show it
     with waiting(f"Reading {path.name}", silent=quiet or json):
         content = read_cube(path, given["key"], in_blocks=memory_limit is not None)
     if content.imagery is not None and (bands_first or column_major or shape is not None):

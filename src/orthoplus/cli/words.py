@@ -41,7 +41,7 @@ _STATUS = {
     "usually as accurate as the arithmetic allows.",
     Status.TIME_LIMIT: "The time limit was reached; this is the best result so far. Raise "
     "`--time-limit` to continue longer.",
-    Status.INTERRUPTED: "Interrupted from the keyboard; this is the best result so far.",
+    Status.INTERRUPTED: "Interrupted; this is the best result so far.",
 }
 
 
@@ -51,7 +51,7 @@ def status_words(status: Status) -> str:
     Examples
     --------
     >>> print(status_words(Status.INTERRUPTED))
-    Interrupted from the keyboard; this is the best result so far.
+    Interrupted; this is the best result so far.
     """
     return _STATUS.get(status) or in_shell_terms(status.message)
 

@@ -14,6 +14,14 @@ import numpy as np
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
 
+# Files that a command writes into its folder, apart from run.json and those of BIDS.
+OUTPUTS = (
+    "labels.csv", "components.csv", "components.npz", "proof.npz", "report.html", "X.npz",
+    "fractions.hdr", "fractions.img", "fractions.tif", "materials.hdr", "materials.img",
+    "materials.tif", "materials.tif.aux.xml", "spectra.csv", "spectra.png", "spectra.hdr",
+    "spectra.sli", "maps.npz", "maps.png", "values.csv", "parcels.png",
+)  # fmt: skip
+
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[Path]:
@@ -39,6 +47,49 @@ def output_folder(folder: Path) -> Iterator[Path]:
     except BaseException:  # Ctrl-C too
         _remove_empty(made)
         raise
+
+
+class Leftovers:
+    """The files that an earlier run wrote into a folder, to be removed unless they are replaced.
+
+    Otherwise the report or the proof of the earlier run would stand next to other labels. Only
+    files that the record of the earlier run lists are removed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     write_text(folder / "report.html", "of three clusters")
+    ...     write_json(folder / "run.json", {"files": ["labels.csv", "report.html"]})
+    ...     earlier = Leftovers(folder)
+    ...     write_text(folder / "labels.csv", "of four clusters")
+    ...     earlier.replaced_by(folder)
+    (['labels.csv'], ['report.html'])
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.stamps = _stamps(folder)
+        self.listed: set[str] = set()
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+            record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            self.listed = set(record["files"])
+
+    def replaced_by(self, folder: Path) -> tuple[list[str], list[str]]:
+        """Return the files written since then, and the earlier files, which are removed."""
+        now = _stamps(folder)
+        written = [name for name in OUTPUTS if name in now and now[name] != self.stamps.get(name)]
+        gone = [name for name in OUTPUTS if name in self.listed & now.keys() - set(written)]
+        for name in gone:
+            (folder / name).unlink()
+        return written, gone
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return what changes if an output file is written again."""
+    found = {name: folder / name for name in OUTPUTS if (folder / name).is_file()}
+    stats = {name: path.stat() for name, path in found.items()}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:

@@ -91,8 +91,7 @@ def _unit_rows(block: MemoryMatrix, norm: str) -> MemoryMatrix:
 
 def _absolute_sums(block: MemoryMatrix) -> FloatArray:
     """Return the sum of the absolute values of each row, without storing |A| as a whole."""
-    sums = [
-        np.ravel(abs(block.rows(part).entries()).sum(axis=1, dtype=np.float64))
-        for part in block.entry_ranges()
-    ]
-    return np.concatenate(sums)
+    sums = np.empty(len(block))
+    for part in block.entry_ranges():
+        sums[part] = np.ravel(abs(block.rows(part).entries()).sum(axis=1, dtype=np.float64))
+    return sums

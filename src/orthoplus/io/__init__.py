@@ -51,6 +51,11 @@ READERS: dict[str, Callable[[Path], Catalog]] = {
 }
 T = TypeVar("T")
 
+# Options of text tables without a meaning for other tables.
+_UNUSED_OPTIONS = {
+    ".xlsx": ("sep", "encoding"),
+    ".parquet": ("header", "sep", "decimal", "encoding"),
+}
 SUFFIXES = (*READERS, *TABLE_READERS)
 _TEXT = (".csv", ".tsv", ".txt")
 
@@ -170,11 +175,14 @@ def read_cube(
     return content
 
 
-def read_labels(path: str | PathLike[str], key: str | None = None) -> Content:
+def read_labels(
+    path: str | PathLike[str], key: str | None = None, rows: tuple[str, ...] | None = None
+) -> Content:
     r"""Read a vector of labels, numbers or text, from a file or from one column of a table.
 
-    For a table, ``key`` names the column; see `orthoplus.io.label_files`. For other files it names
-    the array, as in `read_matrix`.
+    For a table, ``key`` names the column, and ``rows`` are the names of the rows of the data, by
+    which the column of row names is found; see `orthoplus.io.label_files`. For other files the key
+    names the array, as in `read_matrix`.
 
     Examples
     --------
@@ -188,9 +196,9 @@ def read_labels(path: str | PathLike[str], key: str | None = None) -> Content:
     """
     file = Path(path)
     if suffix_of(file) in _TEXT:
-        return _guarded(file, lambda: read_text_labels(file, key))
+        return _guarded(file, lambda: read_text_labels(file, key, rows))
     content = _read(file, key, (1,), "vector of labels")
-    return Content(np.ravel(content.values))
+    return Content(np.ravel(content.values), content.row_names)
 
 
 def read_names(path: str | PathLike[str], count: int, option: str) -> tuple[str, ...]:
@@ -232,6 +240,9 @@ def _read(
             f"`{path}` is not a table: --header, --index, --drop, --sep and the other table "
             f"options apply to {', '.join(TABLE_READERS)} files only."
         )
+    for option in _UNUSED_OPTIONS.get(suffix, ()) if table is not None else ():
+        if getattr(table, option) is not None:
+            raise FileError(f"`{path}`: --{option} does not apply to {suffix} files; omit it.")
 
     def read() -> Content:
         entry = choose(path, _list(path, table), key, ndims, wanted)

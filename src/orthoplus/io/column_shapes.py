@@ -19,9 +19,24 @@ _ROUNDING = 1e-9
 # Longer names have no meaning; the time of the expressions below is quadratic in the length.
 _LONGEST_NAME = 200
 
+# Only the last part distinguishes case: `userID` ends with an identifier, `paid` does not.
 _IDENTIFIER = re.compile(
-    r"(.*[ _.-])?(id|ids|idx|index|key|no|nr|num|number|row|rows|rownames?|record|uid|uuid|guid|"
-    r"barcode|accession|#|sample|unnamed: ?\d+)|\w+(Id|ID)",
+    r"(?i:(.*[ _.-])?(id|ids|idx|index|key|no|nr|num|number|row|rows|rownames?|record|uid|uuid|"
+    r"guid|barcode|accession|#|sample|unnamed: ?\d+))|\w*[a-z0-9](Id|ID)"
+)
+# Names of codes, which are not quantities even if they occur several times.
+_CODE = re.compile(
+    r"(?i:(.*[ _.-])?(id|ids|uid|uuid|guid|zip|(zip|post|postal)[ _-]?code|plz|phone|fips|sku|isbn|"
+    r"ean|upc))|\w*[a-z0-9](Id|ID)"
+)
+# Names of columns of years and of dates, and of rows that summarize others.
+_YEAR = re.compile(r"(.*[ _.-])?(years?|yr|jahr)([ _.(\[].*)?", re.IGNORECASE)
+_DATE = re.compile(
+    r"(.*[ _.-])?(dates?|datum|day|time|timestamp|datetime)([ _.(\[].*)?", re.IGNORECASE
+)
+_SUMMARY = re.compile(
+    r"((grand|sub|over)?[ -]?(totals?|all)|sums?|means?|averages?|avg|medians?|std|stdev|gesamt|"
+    r"summe|mittelwert|durchschnitt)\W*",
     re.IGNORECASE,
 )
 _CLASS = re.compile(
@@ -79,10 +94,57 @@ def is_running(column: FloatArray) -> bool:
     return bool(np.array_equal(column, np.arange(n) + column[0]))
 
 
+def is_permuted(column: FloatArray) -> bool:
+    """Return whether the values are 0, ..., n - 1 or 1, ..., n, in any order."""
+    return is_running(np.sort(column))
+
+
+def holds_codes(column: FloatArray, name: str | None) -> bool:
+    """Return whether a column has the name of codes and holds integers, which may repeat.
+
+    A column that is mostly zero rather counts how often a word such as "phone" occurs.
+
+    Examples
+    --------
+    >>> holds_codes(np.array([10001.0, 94103.0, 10001.0]), "zip code")
+    True
+    >>> holds_codes(np.array([20.0, 35.0, 20.0]), "paid")
+    False
+    """
+    if name is None or not _has_meaning(name, _CODE):
+        return False
+    return _is_whole(column) and bool(2 * np.count_nonzero(column) > len(column))
+
+
+def holds_dates(column: FloatArray, name: str | None) -> bool:
+    """Return whether a column has the name of dates and holds years, dates or timestamps.
+
+    Dates are integers such as 20240131, timestamps count seconds since 1970, or fractions of them.
+
+    Examples
+    --------
+    >>> holds_dates(np.array([2021.0, 2019.0, 2021.0]), "year")
+    True
+    >>> holds_dates(np.array([30.0, 7.0, 14.0]), "stay in days")
+    False
+    """
+    if name is None or not _is_whole(column):
+        return False
+    if _has_meaning(name, _YEAR):
+        return bool(((column >= 1500) & (column <= 2200)).all())
+    months, days = column // 100 % 100, column % 100
+    are_dates = (column > 1.8e7) & (column < 2.2e7) & (months >= 1) & (months <= 12)
+    are_dates &= (days >= 1) & (days <= 31)
+    return _has_meaning(name, _DATE) and bool(are_dates.all() or (column > 1e8).all())
+
+
+def _is_whole(column: FloatArray) -> bool:
+    return bool(np.isfinite(column).all() and (column == np.round(column)).all())
+
+
 def is_unique_whole(column: FloatArray) -> bool:
     """Return whether the values are distinct integers."""
-    is_whole = bool(np.isfinite(column).all() and (column == np.round(column)).all())
-    return is_whole and len(np.unique(column)) == len(column)
+    return _is_whole(column) and len(np.unique(column)) == len(column)
 
 
 def is_axis(column: FloatArray, name: str | None, *, is_first: bool) -> bool:
@@ -112,7 +174,7 @@ def is_axis(column: FloatArray, name: str | None, *, is_first: bool) -> bool:
 def has_classes(column: FloatArray | list[str]) -> bool:
     """Return whether the column has few enough distinct values to hold classes."""
     if not isinstance(column, list):
-        if not (np.isfinite(column).all() and (column == np.round(column)).all()):
+        if not _is_whole(column):
             return False
         n_classes, n = len(np.unique(column)), len(column)
     else:
@@ -156,6 +218,8 @@ def remarks_on(
     if _is_total(values):
         name = "The last row" if rows is None else f"The last row (`{rows[-1]}`)"
         found.append(f"{name} is the sum of all others; if it is a total, remove it from the file.")
+    else:
+        found.extend(_summary_words(rows or ()))
     total = _total_column(values)
     if total is not None:
         name = str(total + 1) if columns is None else columns[total]
@@ -169,6 +233,17 @@ def remarks_on(
     if _has_meaning(corner, _GENES):
         found.append("The rows are genes: `--transpose` clusters the samples instead.")
     return tuple(found)
+
+
+def _summary_words(rows: Sequence[str]) -> tuple[str, ...]:
+    """Return a remark on the rows that are called totals, means or the like."""
+    named = list(dict.fromkeys(name for name in rows if _has_meaning(name.strip(), _SUMMARY)))
+    if not named:
+        return ()
+    listed = ", ".join(f"`{name}`" for name in named[:3]) + (", ..." if len(named) > 3 else "")
+    return (
+        f"Rows named {listed} seem to summarize others; if they do, remove them from the file.",
+    )
 
 
 def _is_total(values: FloatArray) -> bool:

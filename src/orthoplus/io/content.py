@@ -97,10 +97,15 @@ class Content:
     imagery: "Imagery | None" = None
 
     def transposed(self) -> "Content":
-        """Return the transposed array; the classes of the rows are dropped."""
+        """Return the transposed array; the classes of the rows are dropped.
+
+        So is the advice to transpose it.
+        """
         values = self.values.T
         values = values.tocsr() if issparse(values) else values
-        return Content(values, self.column_names, self.row_names, self.notes, summary=self.summary)
+        notes = tuple(note for note in self.notes if "`--transpose`" not in note)
+        said = f"{self.summary}; transposed" if self.summary else ""
+        return Content(values, self.column_names, self.row_names, notes, summary=said)
 
 
 @dataclass(frozen=True)

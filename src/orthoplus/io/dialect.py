@@ -114,7 +114,9 @@ def find_separator(path: Path, encoding: str, options: TableOptions) -> tuple[st
     if named is not None:  # Excel declares the separator in a first line such as `sep=;`
         return named[1], f"separator {_SEPARATOR_WORDS.get(named[1], named[1])}"
     scores = {sep: _score(path, encoding, sep, options) for sep in _CANDIDATES}
-    best = max(_CANDIDATES, key=lambda sep: scores[sep])
+    if scores["\t"][0] == 1.0:  # blanks within cells that are separated by tabs
+        scores.pop(" ")
+    best = max(scores, key=lambda sep: scores[sep])
     if scores[best] == (0.0, 0.0, 0):
         return ",", ""
     return best, "" if best == "," else f"separator {_SEPARATOR_WORDS[best]}"
@@ -347,16 +349,25 @@ def is_comment(row: Sequence[str]) -> bool:
 def split_comments(rows: Sequence[Row]) -> tuple[int, list[Row]]:
     """Return the number of leading comment rows, and the remaining rows.
 
-    A row that starts with # and has as many cells as the next one is the header.
+    A row that starts with # and has as many cells as the next one is the header, or a row of data
+    if these cells are numbers.
     """
     n = next((i for i, (_, row) in enumerate(rows) if not is_comment(row)), 0)
-    if n and n < len(rows):
+    n = next((i for i in range(n) if _has_numbers(rows[i][1], len(rows[n][1]))), n)
+    if n and n < len(rows) and not is_comment(rows[n][1]):
         line, last = rows[n - 1]
         cells = [last[0].lstrip().lstrip("#%").strip(), *last[1:]]
         cells = cells if cells[0] or len(cells) == len(rows[n][1]) else cells[1:]
         if len(cells) == len(rows[n][1]) and len(cells) > 1:
             return n - 1, [(line, cells), *rows[n:]]
     return n, list(rows[n:])
+
+
+def _has_numbers(row: Sequence[str], width: int) -> bool:
+    """Return whether a row has this many cells: a name that starts with # or %, then numbers."""
+    has_name = not is_number(row[0].strip().lstrip("#% "))
+    are_numbers = all(is_number(cell) or is_number(cell, ",") for cell in row[1:])
+    return len(row) == width > 1 and has_name and are_numbers
 
 
 def find_dialect(path: Path, encoding: str, options: TableOptions) -> Dialect:

@@ -20,6 +20,8 @@ _COMPLEX = (6, 9)
 IMAGE_SUFFIXES = (".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip")
 # Order of the axes (0 lines, 1 samples, 2 bands) in the file, slowest first.
 _STORED_AXES = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}
+# Types of files that are stored like images but hold class numbers or single spectra.
+_NOT_IMAGES = ("classification", "spectral library")
 # Header fields that have one entry per band.
 _PER_BAND = ("band names", "wavelength", "fwhm")
 # Header fields with the georeference; they are copied verbatim.
@@ -88,32 +90,53 @@ def _header_names(image: Path) -> list[str]:
 
 def _describe(header: Header, data: Path | None) -> tuple[RawImage, Imagery]:
     """Return the image and its metadata, after comparing the declared size with the file."""
-    lines, samples, n_bands = (header.count(name, 1) for name in ("lines", "samples", "bands"))
-    shape, dtype = (lines, samples, n_bands), _read_type(header)
-    interleave = header.text("interleave", "bsq").lower()
-    if interleave not in _STORED_AXES:
-        raise FileError(
-            f"`{header.path}`: unknown interleave `{interleave[:40]}`. "
-            f"Supported: {', '.join(_STORED_AXES)}."
-        )
-    offset = header.count("header offset", 0, optional=True)
-    data = data or _data_file(header)
-    held, declared = data.stat().st_size - offset, math.prod(shape) * dtype.itemsize
-    if declared > held:
-        raise FileError(
-            f"`{data}` holds {max(held, 0)} bytes, but its header `{header.path.name}` declares "
-            f"{lines} lines x {samples} samples x {n_bands} bands = {declared} bytes: the file is "
-            f"truncated, or the header belongs to another image."
-        )
+    layout = _read_layout(header, data)
+    shape, n_bands = layout.shape, layout.shape[2]
     nodata, (gains, offsets, quantity) = (
         header.number("data ignore value"),
         _scales(header, n_bands),
     )
     good = header.numbers("bbl", n_bands)
-    read = _Layout(data, shape, dtype, interleave, offset).read
     is_bad = np.zeros(n_bands, dtype=bool) if good is None else good == 0.0
-    raw = RawImage(shape, dtype, read, (nodata,) * n_bands, is_bad, gains, offsets)
-    return raw, _read_about(header, data, n_bands, quantity, nodata)
+    raw = RawImage(
+        shape, layout.dtype, layout.read, (nodata,) * n_bands, is_bad, gains, offsets
+    )  # fmt: skip
+    return raw, _read_about(header, layout.data, n_bands, quantity, nodata)
+
+
+def _read_layout(header: Header, data: Path | None) -> _Layout:
+    """Return the layout of the numbers; refuse a file of any other size than the header declares.
+
+    A file that is too large is misread as well: its numbers may be of a longer type, begin later,
+    or have gaps between the lines.
+    """
+    kind = header.text("file type", "").lower()
+    if any(word in kind for word in _NOT_IMAGES):
+        raise FileError(f"`{header.path}` has `file type = {kind[:40]}`; an image is expected.")
+    lines, samples, n_bands = (header.count(name, 1) for name in ("lines", "samples", "bands"))
+    dtype = _read_type(header)
+    # The order of the numbers is without meaning for a single band.
+    interleave = header.text("interleave", "bsq" if n_bands == 1 else "").lower()
+    if interleave not in _STORED_AXES:
+        what = (
+            f"unknown interleave `{interleave[:40]}`" if interleave else "`interleave` is missing"
+        )
+        raise FileError(f"`{header.path}`: {what}. Supported: {', '.join(_STORED_AXES)}.")
+    offset = header.count("header offset", 0, optional=True)
+    data = data or _data_file(header)
+    held, declared = data.stat().st_size - offset, lines * samples * n_bands * dtype.itemsize
+    if declared != held:
+        reason = (
+            "the file is truncated, or the header belongs to another image"
+            if declared > held
+            else "correct `data type`, `lines`, `samples`, `bands` or `header offset`, or remove "
+            "what follows the image in the file"
+        )
+        raise FileError(
+            f"`{data}` holds {max(held, 0)} bytes, but its header `{header.path.name}` declares "
+            f"{lines} lines x {samples} samples x {n_bands} bands = {declared} bytes: {reason}."
+        )
+    return _Layout(data, (lines, samples, n_bands), dtype, interleave, offset)
 
 
 def _read_about(
@@ -188,10 +211,11 @@ def _read_type(header: Header) -> np.dtype[Any]:
         raise FileError(
             f"`{header.path}` belongs to a compressed image; save it without compression."
         )
-    order = header.count("byte order", 0, optional=True)
+    dtype = np.dtype(TYPES[code])
+    order = header.count("byte order", 0, optional=dtype.itemsize == 1)
     if order > 1:
         raise FileError(f"`{header.path}` has `byte order = {order}`; it must be 0 or 1.")
-    return np.dtype((">" if order else "<") + TYPES[code])
+    return dtype.newbyteorder(">" if order else "<")
 
 
 def _data_file(header: Header) -> Path:

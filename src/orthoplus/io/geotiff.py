@@ -12,6 +12,7 @@ import numpy as np
 from orthoplus.core.atomic import path_of, write_atomically
 from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
+from orthoplus.core.types import BoolArray
 from orthoplus.io import guard
 from orthoplus.io.content import Catalog, Entry, Names, printable
 from orthoplus.io.imagery import Imagery, Place, RawImage, image_content
@@ -41,17 +42,16 @@ def describe_dataset(dataset: Any) -> tuple[RawImage, Imagery]:
     gains, offsets = np.array(dataset.scales), np.array(dataset.offsets)
     if not (np.isfinite(gains) & (gains != 0.0) & np.isfinite(offsets)).all():
         raise FileError(f"`{path}` has a band with scale 0 or a scale that is not finite.")
-    is_alpha = np.array([color.name == "alpha" for color in dataset.colorinterp])
+    is_alpha = _is_alpha(dataset)
     has_mask = bool(is_alpha.any()) or any(
         flag.name == "per_dataset" for flags in dataset.mask_flag_enums for flag in flags
     )
-    has_mask = has_mask and all(value is None for value in dataset.nodatavals)
-    # Pixels outside the mask are read as zeros, so zero is the no-data value.
-    nodata = (0.0,) * n_bands if has_mask else tuple(dataset.nodatavals)
+    # Pixels outside the mask are read as the no-data value: zero if the image has none.
+    nodata = tuple(0.0 if has_mask and v is None else v for v in dataset.nodatavals)
     raw = RawImage(
         (dataset.height, dataset.width, n_bands),
         dtype,
-        partial(_read_lines, dataset, dtype, has_mask),
+        partial(_read_lines, dataset, dtype, nodata if has_mask else None),
         nodata,
         is_alpha,
         gains,
@@ -61,11 +61,20 @@ def describe_dataset(dataset: Any) -> tuple[RawImage, Imagery]:
     return raw, _read_about(dataset, path)
 
 
-def _read_lines(dataset: Any, dtype: Any, has_mask: bool, first: int, last: int) -> Any:
+def _is_alpha(dataset: Any) -> BoolArray:
+    """Return which bands hold transparency instead of data."""
+    return np.array([color.name == "alpha" for color in dataset.colorinterp])
+
+
+def _read_lines(
+    dataset: Any, dtype: Any, masked: tuple[float | None, ...] | None, first: int, last: int
+) -> Any:
+    """Return lines of the image; pixels outside its mask have the values ``masked``, if given."""
     window = ((first, last), (0, dataset.width))
     values = dataset.read(window=window, out_dtype=dtype)
-    if has_mask:
-        values[:, dataset.dataset_mask(window=window) == 0] = 0
+    if masked is not None:
+        outside = dataset.dataset_mask(window=window) == 0
+        values[:, outside] = np.array(masked, dtype=dtype)[:, None]
     return values.transpose(1, 2, 0)
 
 
@@ -89,7 +98,7 @@ def _read_about(dataset: Any, path: Path) -> Imagery:
         units.pop() if len(units) == 1 else "",
         nodata=known[0] if known else None,
         place=place,
-        notes=_unused_places(dataset),
+        notes=(*_unused_places(dataset), *_alpha_words(dataset)),
     )
 
 
@@ -98,6 +107,18 @@ def _unused_places(dataset: Any) -> Names:
     found = {"ground control points": bool(dataset.gcps[0]), "RPC coefficients": bool(dataset.rpcs)}
     words = " and ".join(name for name, is_there in found.items() if is_there)
     return (f"The image has {words}, which are not copied to the results.",) if words else ()
+
+
+def _alpha_words(dataset: Any) -> Names:
+    """Return a remark on each band of transparency: GDAL also takes a fourth band of bytes for it.
+
+    The bands themselves are counted as bad.
+    """
+    return tuple(
+        f"Band {band} is declared as transparency (alpha), not as data. If it is data, set its "
+        f"color interpretation to undefined."
+        for band in np.flatnonzero(_is_alpha(dataset)) + 1
+    )
 
 
 def _band_tags(dataset: Any, band: int, name: str) -> dict[str, str]:

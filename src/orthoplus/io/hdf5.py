@@ -113,7 +113,8 @@ def _sparse_shape(group: Any) -> tuple[int, int] | None:
 def _load_dataset(source: Source, file: Any, key: str) -> Content:
     dataset = source.dataset(file, key)
     if source.h5py.check_string_dtype(dataset.dtype) is not None:
-        return Content(source.texts(file, key))
+        words = source.texts(file, key)
+        return Content(words, _anndata_names(source, file, key, words.shape)[0])
     values, notes = _unpacked(source.path, dataset, guard.as_numbers(source.path, dataset[()]))
     return Content(values, *_anndata_names(source, file, key, values.shape), notes)
 
@@ -185,16 +186,23 @@ def _load_codes(source: Source, file: Any, key: str) -> Content:
         raise FileError(
             f"`{source.path}`: `{key}` has codes without a category. The file is damaged."
         )
-    return Content(np.append(words, "")[codes])  # the code -1, no category, picks the last entry
+    values = np.append(words, "")[codes]  # the code -1, no category, picks the last entry
+    return Content(values, _anndata_names(source, file, key, values.shape)[0])
 
 
 def _anndata_names(
     source: Source, file: Any, key: str, shape: tuple[int, ...]
 ) -> tuple[Names | None, Names | None]:
-    """Return the names in ``obs`` and ``var`` if their lengths fit the matrix."""
-    if len(shape) != 2 or not (key == "X" or key.startswith(("layers/", "raw/"))):
+    """Return the names in ``obs`` and ``var`` if their lengths fit the matrix or column.
+
+    The matrix ``raw/X`` has its own genes, ``raw/var``.
+    """
+    if len(shape) == 1 and key.startswith("obs/"):
+        return _index(source, file, "obs", shape[0]), None
+    if len(shape) != 2 or not (key in ("X", "raw/X") or key.startswith("layers/")):
         return None, None
-    return _index(source, file, "obs", shape[0]), _index(source, file, "var", shape[1])
+    genes = "raw/var" if key == "raw/X" else "var"
+    return _index(source, file, "obs", shape[0]), _index(source, file, genes, shape[1])
 
 
 def _index(source: Source, file: Any, name: str, length: int) -> Names | None:

@@ -42,10 +42,12 @@ def _load(
     guard.refuse_failed(path, failures, name)
     if kind not in ("sparse", "logical"):  # the file does not declare the size of these
         guard.check_size(path, shape)
-    values = loadmat(path, variable_names=[name], mat_dtype=True, spmatrix=False)[name]
+    # With `mat_dtype`, SciPy would silently discard the imaginary part of complex numbers.
+    values = loadmat(path, variable_names=[name], spmatrix=False)[name]
     if not issparse(values):
         guard.check_size(path, shape)
-        return Content(np.ascontiguousarray(guard.as_numbers(path, values)))
+        numbers = guard.as_numbers(path, values)
+        return Content(np.ascontiguousarray(numbers, np.float32 if kind == "single" else None))
     by_column = csc_array(values)
     parts = (by_column.data, by_column.indices, by_column.indptr)
     return Content(guard.compressed_rows(path, parts, by_column.shape, by_row=False))

@@ -1,5 +1,7 @@
 """Read Matrix Market files, ``.mtx``, with SciPy: coordinate (sparse) and array (dense)."""
 
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,12 @@ from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError
 from orthoplus.io import guard
-from orthoplus.io.content import Catalog, Content, Entry
+from orthoplus.io.content import Catalog, Content, Entry, Names
+from orthoplus.io.table_text import open_bytes
 
 # Length of the shortest possible line: "1 1\n" for an entry, "1\n" for a number of an array.
 _LEAST_LINE = {"coordinate": 4, "array": 2}
+_MOST_BARCODES = 1 << 26  # bytes that are read of a list of cells
 
 
 def read_matrix_market(path: Path) -> Catalog:
@@ -34,6 +38,21 @@ def read_matrix_market(path: Path) -> Catalog:
 def _load(path: Path) -> Content:
     guard.read_on_trial(path, "mtx")
     matrix: Any = mmread(path, spmatrix=False)
+    notes = _cell_words(path, matrix.shape)
     if not issparse(matrix):
-        return Content(np.ascontiguousarray(guard.as_numbers(path, matrix)))
-    return Content(guard.coordinate_rows(path, (matrix.data, *matrix.coords), matrix.shape))
+        return Content(np.ascontiguousarray(guard.as_numbers(path, matrix)), notes=notes)
+    values = guard.coordinate_rows(path, (matrix.data, *matrix.coords), matrix.shape)
+    return Content(values, notes=notes)
+
+
+def _cell_words(path: Path, shape: tuple[int, int]) -> Names:
+    """Return a remark if the columns are cells, as in the folders that Cell Ranger writes."""
+    for name in ("barcodes.tsv", "barcodes.tsv.gz"):
+        with suppress(OSError, EOFError, zlib.error), open_bytes(path.with_name(name)) as file:
+            n_lines = len(file.read(_MOST_BARCODES).splitlines())
+            if n_lines == shape[1] != shape[0]:
+                return (
+                    f"`{name}` next to the file has one line per column, so the columns are cells. "
+                    f"`--transpose` clusters them instead of the genes.",
+                )
+    return ()

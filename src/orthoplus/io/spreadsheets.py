@@ -37,7 +37,7 @@ def read_spreadsheet(path: Path, options: TableOptions) -> Catalog:
     catalog = {}
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # the size declared in the file may be wrong
-        rows = list(_sheet_rows(path, sheet, n_bytes))
+        rows = list(_sheet_rows(path, sheet, n_bytes, options.decimal or "."))
         if rows:
             shape = (len(rows), max(len(row) for _, row in rows))
             guard.check_size(path, shape)  # rows may end early, and are made equally long
@@ -46,7 +46,7 @@ def read_spreadsheet(path: Path, options: TableOptions) -> Catalog:
     return catalog
 
 
-def _sheet_rows(path: Path, sheet: Any, n_bytes: int) -> Iterator[Row]:
+def _sheet_rows(path: Path, sheet: Any, n_bytes: int, decimal: str) -> Iterator[Row]:
     """Yield the rows that are not blank, within limits of time and memory.
 
     A row may say that it is the billionth, or a cell the last of a row, in a few bytes: openpyxl
@@ -55,7 +55,7 @@ def _sheet_rows(path: Path, sheet: Any, n_bytes: int) -> Iterator[Row]:
     n_cells = 0
     stored = guard.within_time(path, sheet.iter_rows(values_only=True), lambda: n_bytes)
     for number, cells in enumerate(stored, 1):
-        row = [_cell_text(cell) for cell in cells]
+        row = [_cell_text(cell, decimal) for cell in cells]
         while row and not row[-1].strip():
             row.pop()
         if row:
@@ -69,14 +69,14 @@ def _padded(rows: list[Row], width: int) -> list[Row]:
     return [(number, row + [""] * (width - len(row))) for number, row in rows]
 
 
-def _cell_text(cell: Any) -> str:
-    """Convert a cell to text that gives the same number when parsed."""
+def _cell_text(cell: Any, decimal: str) -> str:
+    """Convert a cell to text that gives the same number when parsed with this decimal sign."""
     if cell is None:
         return ""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, (int, float)):
-        return repr(cell)
+        return repr(cell).replace(".", decimal)
     return cell if isinstance(cell, str) else str(cell)
 
 
@@ -100,11 +100,13 @@ def read_parquet(path: Path, options: TableOptions) -> Catalog:
 
 def _load_parquet(path: Path, file: Any, options: TableOptions) -> Content:
     arrow = file.read()
-    stored = _stored_index(arrow)
+    stored, numbers = _stored_index(arrow), _stored_range(arrow)
     order = [name for name in arrow.column_names if name not in stored]
     columns = [_column(path, name, arrow.column(name), options) for name in order]
-    if stored:  # becomes the first column, as in a text table
+    if stored or (numbers is not None and options.index is None):
+        # The index becomes the first column, as in a text table.
         parts = [map(str, arrow.column(name).to_pylist()) for name in stored]
+        parts = parts or [map(str, numbers or ())]
         columns.insert(0, ["/".join(words) for words in zip(*parts, strict=True)])
         order.insert(0, "/".join(stored))
         options = options if options.index is not None else replace(options, index="1")
@@ -118,6 +120,22 @@ def _stored_index(arrow: Any) -> list[str]:
     return [name for name in stored if isinstance(name, str) and name in arrow.column_names]
 
 
+def _stored_range(arrow: Any) -> range | None:
+    """Return the row numbers that pandas stored as a range; None for 0, 1, 2, ...
+
+    Part of a larger data frame keeps its numbers, such as 100, 101, ... or 0, 2, 4, ...
+    """
+    stored = (arrow.schema.pandas_metadata or {}).get("index_columns", [])
+    if len(stored) != 1 or not isinstance(stored[0], dict):
+        return None
+    ends: list[Any] = [stored[0].get(name) for name in ("start", "stop", "step")]
+    if not all(isinstance(end, int) for end in ends) or ends[2] == 0:
+        return None
+    numbers = range(*ends)
+    has_length = -((numbers.start - numbers.stop) // numbers.step) == arrow.num_rows
+    return numbers if has_length and (numbers.start, numbers.step) != (0, 1) else None
+
+
 def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatArray | list[str]:
     """Return numbers as float64 and anything else as text.
 
@@ -128,8 +146,10 @@ def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatA
     kind = column.type
     if types.is_integer(kind) and any(abs(x or 0) > _MOST_EXACT for x in column.to_pylist()):
         return ["" if x is None else str(x) for x in column.to_pylist()]
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+    is_real = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    if is_real or types.is_boolean(kind):
         values = np.array([np.nan if x is None else float(x) for x in column.to_pylist()])
+        values[np.isin(values, list(options.missing_numbers))] = np.nan
         gaps = np.flatnonzero(np.isnan(values))
         if gaps.size and options.missing == "error":
             raise FileError(

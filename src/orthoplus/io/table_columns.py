@@ -179,6 +179,12 @@ def _kind_of_index(column: FloatArray, name: str | None, *, is_first: bool) -> t
         return "identifiers", True
     if shapes.is_axis(column, name, is_first=is_first):
         return "increasing or decreasing numbers such as dates, times or wavelengths", False
+    if is_first and name is None and shapes.is_permuted(column):
+        return "the numbers of the rows in another order", False
+    if shapes.holds_codes(column, name):
+        return "codes or identifiers", False
+    if shapes.holds_dates(column, name):
+        return "years, dates or timestamps", False
     return "", False
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 from dataclasses import dataclass
+from functools import cached_property
 
 from orthoplus.core.errors import InputError
 
@@ -35,11 +36,11 @@ class TableOptions:
     missing : {"error", "mask"}
         Whether a missing value is an error or becomes NaN.
     na : tuple of str
-        Additional words for missing values.
+        Additional words for missing values; numbers stand for all cells of the same value.
 
     Examples
     --------
-    >>> TableOptions(sep="tab").separator == chr(9), TableOptions(na=("-9",)).is_missing(" -9 ")
+    >>> TableOptions(sep="tab").separator == chr(9), TableOptions(na=("-9",)).is_missing(" -9.0 ")
     (True, True)
     """
 
@@ -85,4 +86,19 @@ class TableOptions:
     def is_missing(self, cell: str) -> bool:
         """Return whether the cell stands for a missing value."""
         word = cell.strip()
-        return word in MISSING_WORDS or word in self.na
+        if word in MISSING_WORDS or word in self.na:
+            return True
+        return bool(self.missing_numbers) and _number(word) in self.missing_numbers
+
+    @cached_property
+    def missing_numbers(self) -> frozenset[float]:
+        """Return the numbers that stand for missing values."""
+        return frozenset(x for word in self.na if (x := _number(word)) is not None)
+
+
+def _number(word: str) -> float | None:
+    """Return the number that a word stands for, with a decimal point or comma, or None."""
+    try:
+        return float(word.replace(",", "."))
+    except ValueError:
+        return None

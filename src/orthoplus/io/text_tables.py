@@ -205,7 +205,7 @@ def _complaint(cell: str, is_missing: bool, dialect: Dialect) -> str:
     if is_number(word, other):
         return (
             f"`{word}` is not a number with the decimal sign `{dialect.decimal}`. If the sign is "
-            f"wrong, pass --decimal {other}."
+            f"wrong, pass `--decimal {other}`."
         )
     if has_marks(word):
         return f"`{word}` is not a plain number. Remove thousands, percent and currency signs."
