@@ -157,8 +157,9 @@ def test_better_partition_is_returned_and_said(rng):
 def test_certificate_does_not_depend_on_the_scale(rng):
     A = rng.random((30, 4))
     answer = op.solve(ONMF(A, 3))
+    limits = {"time_limit": PATIENCE, "callback": _is_closed_form}
     gaps = [
-        op.certify(ONMF(A * scale, 3), answer.labels, time_limit=PATIENCE, callback=_is_closed_form).gap
+        op.certify(ONMF(A * scale, 3), answer.labels, **limits).gap
         for scale in (1.0, 2.0**-80, 2.0**90)
     ]
     assert gaps[0] == gaps[1] == gaps[2]  # powers of two change no digit

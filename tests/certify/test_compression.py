@@ -10,7 +10,7 @@ from test_certificates import k_means, onmf, pca, planted, signed_onmf, tiny_dat
 
 import orthoplus as op
 from every_storage import STORAGES, in_blocks
-from orthoplus.certify import api, compression, micro_groups
+from orthoplus.certify import api, micro_groups
 from orthoplus.certify.between import Setting
 from orthoplus.certify.closed_form import closed_form
 from orthoplus.certify.compression import Compression, bounds_by_compression
