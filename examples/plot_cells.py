@@ -88,7 +88,7 @@ bins = np.linspace(0, margins.max(), 40)
 right.hist(margins[is_right], bins, color="0.75", label="in the cluster of their type")
 right.hist(margins[~is_right], bins, color="C3", label="in another")
 right.set(xlabel="margin (log-likelihood per count)", ylabel="cells", yscale="log", ylim=(0.7, 700))
-right.legend(frameon=False)
+right.legend(loc="best", frameon=False)
 plt.show()
 
 # %%

@@ -88,7 +88,7 @@ for key, words in (("stability", "adjusted Rand index"), ("cosine", "cosine of m
     axis.errorbar(ranks, values, errors, fmt="o-", capsize=3, label=words)
 axis.axvline(n_parcels, color="0.5", linestyle=":")
 axis.set(xlabel="number of parcels", ylabel="two halves of the subjects")
-axis.legend(frameon=False)
+axis.legend(loc="best", frameon=False)
 plt.show()
 
 # %%

@@ -38,7 +38,7 @@ for k in (2, 3, 4):
     gaps = [step.value / step.bound - 1 for step in steps]
     axis.step([step.seconds for step in steps], gaps, where="post", label=f"k = {k}")
 axis.set(xscale="log", yscale="log", xlabel="seconds", ylabel="gap", title="Proven gap over time")
-axis.legend()
+axis.legend(loc="best")
 fig.tight_layout()
 
 # %%

@@ -75,7 +75,7 @@ for j, spectrum, name, color in zip(order, truth, names, colors, strict=True):
     chart.plot(wavelength, estimate / np.linalg.norm(estimate), color=color, label=name)
     chart.plot(wavelength, spectrum / np.linalg.norm(spectrum), "k--", linewidth=0.9)
 chart.set(xlabel="wavelength [nm]", yticks=[], title="spectra of unit length")
-chart.legend(frameon=False, title="dashed: truth")
+chart.legend(loc="best", frameon=False, title="dashed: truth")
 plt.show()
 
 # %%

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from stand_ins import write_sets
@@ -24,10 +24,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # would wait forever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples every time, unless a seed asks for others. No deadline: the first call of a
-# kernel compiles it.
+# The same examples every time, unless a seed asks for others. No deadline, and no complaint that
+# examples are slow to make: the first call of a kernel compiles it, and the machine may be busy.
 SEED = os.environ.get("ORTHOPLUS_TEST_SEED", "")
-settings.register_profile("orthoplus", deadline=None, derandomize=not SEED, database=None)
+settings.register_profile(
+    "orthoplus",
+    deadline=None,
+    derandomize=not SEED,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("orthoplus")
 
 ROOT = Path(__file__).resolve().parents[1]

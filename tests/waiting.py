@@ -1,12 +1,27 @@
-"""How long tests wait for other processes: an upper bound, which only a hang reaches."""
+"""How tests wait for other processes, however slow the machine, and read what these print."""
 
 import contextlib
 import os
 import select
 import time
 
-# Seconds. On an idle machine the longest wait, for loops to be compiled, takes ten.
+# Seconds, which only a hang reaches. On an idle machine the longest wait, for loops to be
+# compiled, takes ten.
 PATIENCE = 900.0
+
+
+class Clock:
+    """The clock of a run that ends at a time limit where a test wants it: ``set_forward``."""
+
+    def __init__(self):
+        self.ahead = 0.0
+
+    def perf_counter(self):
+        return time.perf_counter() + self.ahead
+
+    def set_forward(self):
+        """Let more time pass than any test waits."""
+        self.ahead = 10 * PATIENCE
 
 
 def wait_until(is_enough, child):
@@ -32,6 +47,15 @@ def read_terminal(terminal, is_enough=lambda text: False):
             break
         shown += part
     return shown.decode("utf-8", "replace")
+
+
+def complaints(errors):
+    """Return what a process printed to stderr, apart from the note that it compiles loops.
+
+    Whether there is a note depends on which tests ran before: the loops they compiled are cached.
+    """
+    lines = errors.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("orthoplus: compiling loops"))
 
 
 @contextlib.contextmanager

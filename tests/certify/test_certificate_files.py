@@ -12,6 +12,11 @@ from orthoplus.certify import api, blocks, refining
 from orthoplus.certify.certificate import DensePart
 from orthoplus.data import as_data
 from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin
+from waiting import PATIENCE
+
+
+def is_relaxation(found):
+    return found.kind == "relaxation"
 
 
 def separated(n, r, k, rng):
@@ -31,7 +36,7 @@ PROBLEMS = {
 def test_saved_certificate_verifies_against_its_problem(name, rng, tmp_path):
     A, labels = separated(60, 6, 3, rng)
     problem = PROBLEMS[name](A)
-    certificate = op.certify(problem, labels)
+    certificate = op.certify(problem, labels, time_limit=PATIENCE)
     certificate.save(tmp_path / "proof.npz")
     loaded = op.Certificate.load(tmp_path / "proof.npz")
     assert loaded.verify(problem)
@@ -47,7 +52,9 @@ def test_certificate_of_a_relaxation_is_saved_with_its_half(rng, tmp_path, monke
     monkeypatch.setattr(api, "_MOST_BRANCHED", 0)
     A = rng.random((30, 4))
     for problem in (ONMF(A, 3), KMeans(A, 3)):
-        certificate = op.certify(problem, np.arange(30) % 3, time_limit=2.0)
+        certificate = op.certify(
+            problem, np.arange(30) % 3, time_limit=PATIENCE, callback=is_relaxation
+        )
         assert certificate.kind == "relaxation"
         certificate.save(tmp_path / "proof.npz")
         loaded = op.Certificate.load(tmp_path / "proof.npz")
@@ -79,7 +86,7 @@ def test_tampered_certificates_do_not_verify(rng):
 def test_tampered_claims_do_not_verify(rng, tmp_path):
     """Everything that a certificate says is checked, not only what the proof proves."""
     problem = ONMF(rng.random((12, 4)), 3)
-    stop = {"callback": lambda found: found.kind == "closed form", "time_limit": 60.0}
+    stop = {"callback": lambda found: found.kind == "closed form", "time_limit": PATIENCE}
     answered = op.certify(problem, op.solve(problem), **stop)
     improved = op.certify(problem, np.arange(12) % 3, callback=lambda found: found.improved)
     assert not answered.improved
@@ -108,7 +115,9 @@ def test_tampered_claims_do_not_verify(rng, tmp_path):
 def test_tampered_half_does_not_verify(rng, monkeypatch):
     monkeypatch.setattr(api, "_MOST_BRANCHED", 0)
     A = rng.random((30, 4))
-    certificate = op.certify(ONMF(A, 3), np.arange(30) % 3, time_limit=1.0)
+    certificate = op.certify(
+        ONMF(A, 3), np.arange(30) % 3, time_limit=PATIENCE, callback=is_relaxation
+    )
     (part,) = certificate.proof
     for half in (-part.half, 0.5 * part.half):
         assert not replace(certificate, proof=(part._replace(half=half),)).verify()
@@ -153,10 +162,10 @@ def test_damaged_file_is_refused_in_words(tmp_path):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_same_certificate_in_every_storage(storage, rng, tmp_path):
     A, labels = separated(90, 6, 3, rng)
-    expected = op.certify(ONMF(A, 3), labels)
+    expected = op.certify(ONMF(A, 3), labels, time_limit=PATIENCE)
     data = in_blocks(A) if storage == "blocks" else as_data(STORAGES[storage](A, tmp_path))
     problem = ONMF(data, 3)
-    certificate = op.certify(problem, labels)
+    certificate = op.certify(problem, labels, time_limit=PATIENCE)
     assert certificate.is_optimal
     assert certificate.kind == "closed form"
     assert certificate.bound == pytest.approx(expected.bound, rel=1e-11)  # other orders of sums
@@ -185,7 +194,9 @@ def test_blocks_bound_the_whole_and_verify(problem_type, rng, monkeypatch, tmp_p
     A += 3.0 * rng.random(A.shape)  # no closed form closes the gap
     problem = problem_type(A, 3)
     answer = op.solve(problem)
-    certificate = op.certify(problem, answer, time_limit=3.0)
+    certificate = op.certify(
+        problem, answer, time_limit=60.0, callback=lambda found: found.kind == "blocks"
+    )
     assert certificate.bound <= certificate.best_value
     assert certificate.kind == "blocks"
     assert len(certificate.proof) == 3

@@ -74,6 +74,7 @@ def test_cuts_close_more_of_the_gap_and_the_certificate_is_verified(rng):
     certificate = op.certify(
         problem,
         op.solve(problem),
+        time_limit=PATIENCE,
         callback=lambda found: found.kind == "relaxation" and len(found.proof[0].cuts) > 0,
     )
     assert certificate.verify()

@@ -7,13 +7,14 @@ import pytest
 
 import orthoplus as op
 from orthoplus.problems import ONMF, KMeans, SymmetricONMF, TraceMin, nonnegative_pca
+from waiting import PATIENCE
 
 
 @pytest.fixture
 def poor(rng):
     """A problem, and a certificate of labels that can be improved."""
     problem = KMeans(rng.standard_normal((30, 2)), 3)
-    return problem, op.certify(problem, np.arange(30) % 3, time_limit=60.0)
+    return problem, op.certify(problem, np.arange(30) % 3, time_limit=PATIENCE)
 
 
 def test_a_poor_partition_is_improved_and_the_certificate_says_so(poor):
@@ -111,7 +112,7 @@ def test_estimator_takes_over_a_better_partition_only_if_asked_to():
     A = np.random.default_rng(3).random((60, 8))
     model = op.OrthogonalNMF(5, method="ep4orth", max_iter=1, random_state=3).fit(A)
     before, labels = model.result_.value, model.labels_.copy()
-    certificate = model.certify(A, time_limit=20.0, callback=lambda found: found.improved)
+    certificate = model.certify(A, time_limit=PATIENCE, callback=lambda found: found.improved)
     assert certificate.improved
     assert model.result_.value == before
     assert np.array_equal(model.labels_, labels)

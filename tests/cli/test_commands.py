@@ -149,7 +149,7 @@ def test_names_with_line_ends_are_quoted(tmp_path):
 
 def test_prove_says_how_far_the_best_clustering_may_be(grouped):
     A, _ = grouped
-    done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--prove", 5)
+    done = run("cluster", "data.csv", "-k", 3, "-o", "out", "--prove", PATIENCE)
     assert done.exit_code == 0
     assert "proven optimal" in done.stdout
     assert ", upper bound " in done.stderr
@@ -172,7 +172,7 @@ def test_a_better_partition_that_the_proof_finds_is_what_is_written(tmp_path, mo
     options = ("-k", 5, "--method", "ep4orth", "--max-iter", 1, "--seed", 3)
     run("cluster", "data.npy", *options, "-o", "before")
     before = json.loads(Path("before/run.json").read_text())["result"]["objective"]
-    done = run("cluster", "data.npy", *options, "-o", "out", "--prove", 4)
+    done = run("cluster", "data.npy", *options, "-o", "out", "--prove", PATIENCE)
     assert "The proof found a better partition: explained" in done.stdout
     assert "It was written." in done.stdout
     record = json.loads(Path("out/run.json").read_text())

@@ -21,8 +21,11 @@ OUTCOMES = {
     "persisted chunk": {"same"},
     "scattered chunk": {"refused"},
 }
-# The client gives up its scheduler after the first of these; a run that takes the second hangs.
-RECONNECT_SECONDS, HANG_SECONDS = 5, 600
+# The client gives up its scheduler after the first of these; a run that takes the second hangs. A
+# cluster without a scheduler cannot be closed: nobody waits longer for it than the third.
+RECONNECT_SECONDS, HANG_SECONDS, CLOSE_SECONDS = 0.5, 600, 0.2
+# Clusters whose scheduler ends as soon as a block of the next pass is computed.
+ENDING: list = []
 
 
 def planted(rng):
@@ -30,9 +33,12 @@ def planted(rng):
     return centers[rng.integers(K, size=N)] * (0.5 + rng.random((N, 1))) + 0.05 * rng.random((N, R))
 
 
-def slowly(block):
-    """Return the block after a while, so that a pass takes longer than a loss."""
-    time.sleep(0.05)
+def end_scheduler(block):
+    """Return the block, but first end the scheduler that waits for it."""
+    for cluster in ENDING:
+        cluster.loop.add_callback(cluster.scheduler.close)
+        while cluster.scheduler.status.name == "running":
+            time.sleep(0.01)
     return block
 
 
@@ -46,13 +52,13 @@ def make_array(client, data, kind):
         return da.concatenate([da.from_delayed(b, (height, R), data.dtype) for b in blocks])
     X = da.from_array(data, chunks=(height, R))
     if kind == "scheduler in a pass":
-        return X.map_blocks(slowly, dtype=data.dtype)
+        return X.map_blocks(end_scheduler, dtype=data.dtype)
     return client.persist(X) if kind == "persisted chunk" else X
 
 
 def lose(cluster, kind):
     if kind == "scheduler in a pass":
-        cluster.loop.add_callback(cluster.loop.call_later, 0.02, cluster.scheduler.close)
+        ENDING.append(cluster)
     elif kind == "scheduler between passes":
         cluster.sync(cluster.scheduler.close)
     else:
@@ -99,7 +105,9 @@ def attack_losses(tries: int, seed: int) -> dict:
         cluster = LocalCluster(
             n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
         )
-        client = Client(cluster, set_as_default=False, timeout=RECONNECT_SECONDS)
+        client = Client(cluster, set_as_default=False, timeout=HANG_SECONDS)
+        client._timeout = RECONNECT_SECONDS  # it took the other to connect, on a busy machine
+        ENDING.clear()
         one = {"outcome": "hang"}
         thread = threading.Thread(
             target=run_and_lose, args=(client, cluster, data, kind, one), daemon=True
@@ -113,5 +121,5 @@ def attack_losses(tries: int, seed: int) -> dict:
             found["faults"].append({"kind": kind, "seed": seed + number, **one})
         for side in (client, cluster):
             with suppress(Exception):  # one of them has no scheduler to tell
-                side.close(timeout=2)
+                side.close(timeout=CLOSE_SECONDS)
     return found

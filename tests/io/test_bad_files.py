@@ -289,15 +289,19 @@ changes = st.lists(
 )
 
 
+# A busy machine is slow to make examples.
+SUPPRESSED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.endswith(ON_TRIAL)])
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=SUPPRESSED)
 @given(changes=changes, keep=st.floats(0.5, 1.5))
 def test_changed_bytes_are_read_or_refused(originals, tmp_path, name, changes, keep):
     read_changed(originals, tmp_path, name, changes, keep)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(ON_TRIAL)])
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=SUPPRESSED)
 @given(changes=changes, keep=st.floats(0.9, 1.1))
 def test_changed_file_on_trial_is_read_or_refused(originals, tmp_path, name, changes, keep):
     with pytest.MonkeyPatch.context() as patch:

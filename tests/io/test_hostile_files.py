@@ -5,7 +5,6 @@ import resource
 import struct
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -100,9 +99,7 @@ def test_circle_of_hard_links_ends(tmp_path):
         group.create_group("b")["up"] = group
         group["root"] = file["/"]
         file["X"] = DENSE
-    start = time.monotonic()
     np.testing.assert_array_equal(read_matrix(tmp_path / "a.h5").values, DENSE)
-    assert time.monotonic() - start < 10
 
 
 def test_too_many_objects_and_too_deep_groups_are_refused(tmp_path):
@@ -145,14 +142,13 @@ def test_trial_has_a_limit_of_memory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "raw", [b"ENVI" + b"\n" * 500, b"ENVI\n" + b" " * 40000, b"ENVI\na={" * 999]
+    "raw", [b"ENVI" + b"\n" * 500, b"ENVI\n" + b" " * 10**6, b"ENVI\na={" * 10**5]
 )
-def test_envi_header_of_blanks_takes_no_time(tmp_path, raw):
+def test_envi_header_of_blanks_is_read_in_linear_time(tmp_path, raw):
+    """Otherwise the reading would not end: the squares of these lengths are 10^10 and more."""
     (tmp_path / "a.hdr").write_bytes(raw)
-    start = time.monotonic()
     with pytest.raises(FileError, match="does not say `lines`"):
         read_cube(tmp_path / "a.hdr")
-    assert time.monotonic() - start < 1
 
 
 def test_envi_comments_and_braces_are_read(tmp_path):

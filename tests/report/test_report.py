@@ -1,9 +1,11 @@
 """The pages: in a real browser, with hostile names, and as files that need no network."""
 
+import ast
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from orthoplus.report.pictures import draw_maps, draw_spectra
 from orthoplus.report.svg import canvas
 from waiting import PATIENCE
 
+ROOT = Path(__file__).resolve().parents[2]
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
 )
@@ -190,3 +193,16 @@ def test_units_and_names_of_images_are_text(tmp_path):
     with open(tmp_path / "a.png", "wb") as file:
         draw_spectra(file, spectra, names, axis)
         draw_maps(file, np.ones((3, 3, 2)), np.eye(3, dtype=int) - 1, names)
+
+
+def test_legends_say_where_they_are():
+    """Otherwise Matplotlib warns on a busy machine that it took long to find the best place."""
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
+    calls = [
+        call
+        for source in sources
+        for call in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "legend"
+    ]
+    assert len(calls) > 5
+    assert [ast.unparse(call) for call in calls if "loc=" not in ast.unparse(call)] == []

@@ -14,7 +14,7 @@ from waiting import killed_in_the_end, wait_until
 
 METHOD = SwapSearch(n_init=40, seed=3)
 RUN = """
-import sys, time
+import sys
 import numpy as np
 import orthoplus as op
 from orthoplus.methods import SwapSearch
@@ -22,17 +22,20 @@ from orthoplus.problems import ONMF
 problem = ONMF(np.load(sys.argv[1], mmap_mode="r"), 6)
 print("running", flush=True)
 op.solve(problem, method=SwapSearch(n_init=40, seed=3), checkpoint=sys.argv[2],
-         callback=lambda state: time.sleep(0.05), with_bound=False)
+         callback=lambda state: state.n_iter > 5 and sys.stdin.read(), with_bound=False)
 """
 
 
 def test_run_that_is_killed_goes_on_to_the_same_answer(tmp_path, rng):
+    """The run waits for input that never comes, so that it does not end before it is killed."""
     A = rng.random((300, 15)) ** 3
     data, saved = tmp_path / "A.npy", tmp_path / "run.npz"
     np.save(data, A)
     command = [sys.executable, "-c", RUN, str(data), str(saved)]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process,
         killed_in_the_end(process),
     ):
         assert process.stdout.readline() == "running\n"

@@ -36,7 +36,7 @@ def draw_ranks(
     for axis in (above, below):
         axis.axvline(k, color=_INK, linewidth=1, linestyle=":", zorder=0)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(frameon=False)
+        axis.legend(loc="best", frameon=False)
     below.xaxis.set_major_locator(MaxNLocator(integer=True))
     above.set_title(f"k = {k} is recommended", loc="left", color=_INK, weight="bold")
     return figure

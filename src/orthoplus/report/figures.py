@@ -55,7 +55,7 @@ def proof_curve(history: Sequence[dict[str, Any]], total: float) -> str:
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.yaxis.set_major_formatter(PercentFormatter(1.0))  # chooses enough decimals
         axis.set(xlabel="seconds", ylabel="")
-        axis.legend(fontsize=_SMALL)
+        axis.legend(loc="best", fontsize=_SMALL)
     return drawn.svg
 
 
@@ -384,6 +384,6 @@ def rank_curves(rows: Sequence[dict[str, Any]], chosen: int | None, name: str = 
         axes[0].set_ylabel("agreement")
         axes[1].set(xlabel=f"number of {name}", ylabel="unexplained")
         for axis in axes:
-            axis.legend(fontsize=_SMALL)
+            axis.legend(loc="best", fontsize=_SMALL)
         axes[1].xaxis.get_major_locator().set_params(integer=True)
     return drawn.svg

@@ -31,7 +31,7 @@ def draw_spectra(
         axis = figure.subplots()
         about.draw(axis, endmembers, names)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(frameon=False)
+        axis.legend(loc="best", frameon=False)
         figure.savefig(file, format="png", dpi=_DPI)
 
 
