@@ -72,7 +72,9 @@ class Unmixing:
         """Maps (h, w, k) with one endmember per pixel: its brightness, and 0 for all others."""
         k = len(self.endmembers)
         maps = spread(np.ravel(self.labels), np.ravel(self.brightness), k)
-        return maps.reshape(*self.labels.shape, k)
+        maps = maps.reshape(*self.labels.shape, k)
+        fractions: Any = self.abundances  # a DataArray has dimensions and coordinates
+        return maps if isinstance(fractions, np.ndarray) else fractions.copy(data=maps)
 
     def spectral_angle(self, reference: npt.ArrayLike) -> float:
         """Return the mean angle in radians to reference spectra (k, n_bands), optimally matched."""
