@@ -65,11 +65,6 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
             f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "
             f"Pass `{name}.toarray()`."
         )
-    if np.ma.is_masked(value):
-        raise InputTypeError(
-            f"`{name}` has {int(np.sum(value.mask))} masked entries: masked arrays are not "
-            f"supported. Fill them first, for example with `{name}.filled(0.0)`."
-        )
     array = np.asarray(value)
     if array.dtype.kind == "c":
         raise InputTypeError(

@@ -305,12 +305,6 @@ def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 def _check_cube(cube: Any) -> FloatArray:
     """Return a cube in memory as finite numbers."""
     check_not_foreign(cube, "cube")
-    if np.ma.is_masked(cube):
-        masked = np.ma.getmaskarray(cube)
-        raise InputError(
-            f"`cube` has {int(masked.sum())} masked values. Pass only the complete pixels, as a "
-            f"matrix: `cube.data[~mask]`, where `mask` is two-dimensional."
-        )
     values = np.asarray(cube)
     if values.ndim not in (2, 3) or 0 in values.shape:
         raise InputError(
