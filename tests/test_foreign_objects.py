@@ -7,7 +7,6 @@ from scipy.sparse.linalg import aslinearoperator
 import orthoplus as op
 from orthoplus.core.checks import describe
 from orthoplus.core.foreign import check_not_foreign
-from orthoplus.data.graphs import graph_matrix
 
 OTHER = np.ones((2, 4))
 
@@ -183,51 +182,6 @@ def test_graph_without_vertices_is_refused():
     networkx = pytest.importorskip("networkx")
     with pytest.raises(op.InputError, match="without vertices"):
         op.NonnegativeSpectralClustering(2).fit(networkx.Graph())
-
-
-@pytest.mark.parametrize("library", ["networkx", "igraph"])
-def test_graph_with_a_weight_that_is_not_a_number_is_refused(library):
-    graph = make_graph(library)
-    for weight in ("heavy", None, np.nan, np.inf, 1j, 10**400, [1.0], {}):
-        set_weight(graph, weight)
-        for call in (
-            op.NonnegativeSpectralClustering(2).fit,
-            lambda graph: op.quadratic_assignment(graph, OTHER[:, :2]),
-        ):
-            with pytest.raises(op.InputError, match="is a graph whose edge from 1 to 2") as raised:
-                call(graph)
-            assert "\n" not in str(raised.value)
-
-
-def make_graph(library):
-    """Return a path of four vertices with a self-loop and a double edge."""
-    edges = [(0, 1), (1, 2), (2, 3), (2, 3), (3, 3)]
-    found = pytest.importorskip(library)
-    return found.MultiGraph(edges) if library == "networkx" else found.Graph(edges)
-
-
-def set_weight(graph, weight):
-    """Set the weight of the edge from 1 to 2, and 1 for the others in igraph."""
-    if hasattr(graph, "es"):
-        graph.es["weight"] = [1, weight, 1, 1, 1]
-    else:
-        graph[1][2][0]["weight"] = weight
-
-
-@pytest.mark.parametrize("library", ["networkx", "igraph"])
-def test_matrix_of_a_graph_counts_double_edges_twice_and_loops_once(library):
-    graph = make_graph(library)
-    expected = np.array([[0, 1, 0, 0], [1, 0, 5, 0], [0, 5, 0, 2], [0, 0, 2, 1]])
-    set_weight(graph, 5)
-    np.testing.assert_array_equal(graph_matrix(graph, "X").toarray(), expected)
-
-
-def test_graph_without_edges_has_no_clusters():
-    networkx = pytest.importorskip("networkx")
-    with pytest.raises(op.InputError, match="links no two samples"):
-        op.NonnegativeSpectralClustering(2).fit(networkx.empty_graph(5))
-    with pytest.raises(op.InputError, match=r"the 3 of 4 samples .* at most 3"):
-        op.NonnegativeSpectralClustering(4).fit(networkx.Graph([(0, 1), (1, 2), (3, 3)]))
 
 
 def test_tables_with_dates_and_repeated_names():
