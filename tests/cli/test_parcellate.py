@@ -162,6 +162,7 @@ def test_surfaces_in_label_files_out(tmp_path, monkeypatch):
             gifti.GiftiImage(darrays=[array]).to_filename(names[-1])
     done = run("parcellate", *names, "-k", N_PARCELS, "-o", "out")
     assert done.exit_code == 0
+    assert "slices" not in done.output
     expected = op.OrthogonalNMF(N_PARCELS, random_state=0).fit(A[:80, :6]).labels_ + 1
     found = []
     for side in "LR":
