@@ -91,10 +91,10 @@ def measure(method, folder, n_types):
     adata, small = anndata.AnnData(X), anndata.AnnData(X[:500])
     try:
         run(small, 3, **options)
+        before = resident_bytes()
+        labels, steps = run(adata, n_types, **options)
     except Exception as error:  # neighbors that scanpy cannot read
         return {"error": f"{type(error).__name__}: {error}"}
-    before = resident_bytes()
-    labels, steps = run(adata, n_types, **options)
     return {
         "memory": peak_bytes() - before,
         "rand": adjusted_rand_score(np.load(folder / "types.npy"), labels),

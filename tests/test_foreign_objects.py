@@ -53,6 +53,7 @@ OBJECTS = {
     "rows of generators": ([iter([1.0]), iter([2.0])], "of type list_iterator"),
     "dates": (np.array([["2026-01-01"]], dtype="M8[D]"), "datetime64"),
     "fields": (np.zeros(2, dtype=[("a", float), ("b", float)]), "structured_to_unstructured"),
+    "masked": (np.ma.masked_array(np.eye(2), mask=np.eye(2) > 0), r"2 masked .*\.filled"),
     "huge integer": ([[10**400, 1], [1, 1]], "no float64 can hold"),
 }
 

@@ -1,7 +1,5 @@
 """Orthogonal NMF of AnnData objects: what scanpy's users expect of a tool."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -18,6 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 N_TYPES = 3
+ATTRIBUTES = ("X", "obs", "var", "obsm", "varm", "uns")
 CONTAINERS = {
     "csr": sp.csr_matrix,
     "csc": sp.csc_matrix,
@@ -61,6 +60,24 @@ def test_results_are_where_scanpy_leaves_them(cells, container):
     np.testing.assert_allclose(adata.varm["onmf"], model.components_.T, rtol=1e-5)
     np.testing.assert_allclose(adata.obsm["X_onmf"], model.transform(counts), rtol=1e-5)
     assert adata.uns["onmf"]["explained"] == pytest.approx(model.score(counts), rel=1e-5)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, bool])
+def test_integers_are_read_as_the_same_floats(cells, container, dtype, tmp_path):
+    counts = cells[0].astype(dtype)
+    expected = as_anndata(counts.astype(np.float64))
+    op.singlecell.onmf(expected, N_TYPES)
+    adata = anndata.AnnData(CONTAINERS[container](counts))
+    op.singlecell.onmf(adata, N_TYPES)
+    assert adata.obs["onmf"].equals(expected.obs["onmf"])
+    if container == "csc":  # cannot be read by rows
+        return
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    op.singlecell.onmf(backed, N_TYPES, key_added="again", memory_limit="10KB")
+    backed.file.close()
+    assert backed.obs["again"].tolist()[:-1] == expected.obs["onmf"].tolist()[:-1]
 
 
 @pytest.mark.parametrize("container", ["csr", "dense"])
@@ -171,6 +188,8 @@ def test_scanpy_draws_the_clusters(cells):
         ({"layer": "missing"}, "is not in `adata.layers`"),
         ({"mask_var": "missing"}, "is not a column"),
         ({"mask_var": "none"}, "selects no gene"),
+        ({"mask_var": "words"}, "other than True and False"),
+        ({"mask_var": "gaps"}, "other than True and False"),
         ({"key_added": 3}, "key_added"),
         ({"n_components": 91}, "n_components=91"),
     ],
@@ -178,13 +197,17 @@ def test_scanpy_draws_the_clusters(cells):
 def test_what_is_not_there_is_named(cells, change, words):
     adata = as_anndata(cells[0])
     adata.var["none"] = False
+    adata.var["words"] = "no"
+    adata.var["gaps"] = adata.var["chosen"].astype("boolean").mask(adata.var["chosen"])
     with pytest.raises(op.InputError, match=words):
         op.singlecell.onmf(adata, **{"n_components": 2} | change)
-    mudata = SimpleNamespace(mod={})
+    # The attributes of MuData include those of AnnData; a table has a method called mod.
+    mudata = type("MuData", (), dict.fromkeys(("mod", *ATTRIBUTES)))()
     for value, advice in (
         (cells[0], "For a matrix"),
         ("a.h5ad", "Read"),
         (mudata, "Pass one modality"),
+        (adata.obs, "For a matrix"),
     ):
         with pytest.raises(op.InputError, match=f"an AnnData object is expected. {advice}"):
             op.singlecell.onmf(value, 2)

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import sys
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import pandas as pd
 
 import orthoplus as op
 from orthoplus.cli.app import app
+from orthoplus.report.slices import draw_slices
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "adapters"))
 from brains import AFFINE, N_PARCELS, as_image, labels_in, make_head, mask_image
@@ -160,6 +162,7 @@ def test_surfaces_in_label_files_out(tmp_path, monkeypatch):
             gifti.GiftiImage(darrays=[array]).to_filename(names[-1])
     done = run("parcellate", *names, "-k", N_PARCELS, "-o", "out")
     assert done.exit_code == 0
+    assert "slices" not in done.output
     expected = op.OrthogonalNMF(N_PARCELS, random_state=0).fit(A[:80, :6]).labels_ + 1
     found = []
     for side in "LR":
@@ -214,3 +217,14 @@ def test_names_of_images_are_no_formulas_if_that_is_asked_for(folder):
     written = Path("out/values.csv").read_text().splitlines()
     assert written[1].split(",")[0] == "'=1+1.nii.gz"
     assert written[2].split(",")[0] == folder[1]
+
+
+def test_slices_leave_out_the_empty_border_of_the_volume():
+    labels = np.zeros((9, 11, 13), dtype=np.int16)
+    labels[2:6, 3:8, 4:10] = 1 + np.arange(4)[:, None, None] // 2
+    affine = np.diag([2.0, 2.0, 2.0, 1.0])
+    whole = nibabel.Nifti1Image(labels, affine)
+    files = BytesIO(), BytesIO()
+    for file, image in zip(files, (whole, whole.slicer[2:6, 3:8, 4:10]), strict=True):
+        draw_slices(file, image, ["#000000", "#cf3e3e", "#6d94f2"])
+    assert files[0].getvalue() == files[1].getvalue()

@@ -74,7 +74,7 @@ def test_graph_is_clustered_as_its_matrix_and_a_vertex_alone_has_no_cluster(make
 
 
 def test_clusters_are_not_spent_on_vertices_alone(make):
-    with pytest.raises(op.InputError, match="of which 6 are linked"):
+    with pytest.raises(op.InputError, match=r"the 6 of 7 samples .* at most 6"):
         op.NonnegativeSpectralClustering(7).fit(make())
 
 
@@ -103,3 +103,32 @@ def test_directed_graphs_are_matched_by_their_arcs(make):
     A, B = make(directed=True), make(turned, directed=True)
     arrays = op.quadratic_assignment(matrix_of(directed=True), matrix_of(turned, directed=True))
     assert op.quadratic_assignment(A, B).fun == arrays.fun
+
+
+@pytest.mark.parametrize(
+    "weight",
+    ["heavy", None, np.nan, np.inf, 1j, 10**400, [1.0], {}],
+    ids=lambda weight: repr(weight)[:9],
+)
+def test_weight_that_is_not_a_number_is_refused_in_one_line(make, weight):
+    graph = make([*EDGES, (5, 6, weight)])
+    for call in (
+        op.NonnegativeSpectralClustering(2).fit,
+        lambda graph: op.quadratic_assignment(graph, np.eye(2)),
+    ):
+        with pytest.raises(op.InputError, match="is a graph whose edge from 5 to 6") as raised:
+            call(graph)
+        assert "\n" not in str(raised.value)
+
+
+def test_graph_without_edges_has_no_clusters(make):
+    for edges in ([], [(0, 0, 1.0)], [(0, 1, 0.0)]):
+        with pytest.raises(op.InputError, match="links no two samples"):
+            op.NonnegativeSpectralClustering(2).fit(make(edges))
+
+
+def test_parallel_edges_are_added_and_loops_count_once():
+    networkx, igraph = pytest.importorskip("networkx"), pytest.importorskip("igraph")
+    edges = [(0, 1), (0, 1), (1, 1)]
+    for graph in (networkx.MultiGraph(edges), igraph.Graph(edges)):
+        assert graph_matrix(graph, "X").toarray().tolist() == [[0, 2], [2, 1]]

@@ -40,6 +40,7 @@ def test_data_array_gives_data_arrays(cube, dims):
     np.testing.assert_array_equal(found.labels.transpose("y", "x"), plain.labels)
     if space == ("y", "x"):
         np.testing.assert_array_equal(found.hard_abundances, plain.hard_abundances)
+        assert found.hard_abundances.dims == found.abundances.dims
         again = found.fractions_of(labeled(cube).isel(y=slice(2)))
         assert again.dims == ("y", "x", "material")
         np.testing.assert_allclose(again, found.abundances.isel(y=slice(2)), atol=1e-8)

@@ -68,3 +68,40 @@ def test_calls_take_tables(values, library):
     )
     assert op.unmix(table, 2).labels.shape == (16,)
     assert op.project(table).value == op.project(values).value
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_missing_entries_of_any_table_are_named_in_one_line(values, model):
+    pandas = pytest.importorskip("pandas")
+    table = as_table(values, "pandas")
+    gaps = table.astype("Float64").mask(table > 0.9)
+    sparse = table.where(table > 0.5).astype(pandas.SparseDtype(float, np.nan))
+    for found in (gaps, gaps.astype(object), sparse):
+        with pytest.raises(op.InputError, match=r"contains NaN\. \w") as raised:
+            clone(model).fit(found)
+        assert "\n" not in str(raised.value)
+
+
+def test_missing_entries_of_any_table_are_masked(values):
+    pandas = pytest.importorskip("pandas")
+    table = as_table(values, "pandas")
+    gaps = table.mask(table > 0.9)
+    expected = op.OrthogonalNMF(2, missing="mask").fit(gaps)
+    nullable = table.astype("Float64").mask(table > 0.9)
+    sparse = gaps.astype(pandas.SparseDtype(float, np.nan))
+    for found in (nullable, nullable.astype(object), sparse):
+        model = op.OrthogonalNMF(2, missing="mask").fit(found)
+        np.testing.assert_array_equal(model.components_, expected.components_)
+        assert model.feature_names_in_.tolist() == NAMES
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_repeated_names_are_refused_in_one_line(values, model):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = as_table(values, "pandas")
+    for found in (
+        table.set_axis(["a", "b", "b", "c"], axis=1),
+        pyarrow.Table.from_arrays([pyarrow.array(values[:, 0])] * 2, names=["b", "b"]),
+    ):
+        with pytest.raises(op.InputTypeError, match="2 columns called 'b'"):
+            clone(model).fit(found)

@@ -173,7 +173,7 @@ def test_negative_reflectance_is_clipped_with_a_note(rng):
     ("change", "error", "message"),
     [
         (lambda cube: np.where(cube > 5, np.nan, cube), ValueError, r"pixels with NaN.*\(\d, \d\)"),
-        (lambda cube: np.ma.masked_greater(cube, 5), ValueError, "masked values"),
+        (lambda cube: np.ma.masked_greater(cube, 5), ValueError, "masked entries"),
         (lambda cube: cube[0, 0], ValueError, "`cube` has shape"),
         (lambda cube: cube[:0], ValueError, "`cube` has shape"),
         (lambda cube: cube.astype(complex), TypeError, "real numbers"),

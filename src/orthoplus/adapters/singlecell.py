@@ -154,11 +154,13 @@ def check_anndata(adata: Any) -> None:
         ...
     orthoplus.InputTypeError: `adata` has type str; an AnnData object is expected. ...
     """
-    if not all(hasattr(adata, name) for name in ("X", "obs", "var", "obsm", "varm", "uns")):
+    is_mudata = any(kind.__name__ == "MuData" for kind in type(adata).__mro__)
+    names = ("X", "obs", "var", "obsm", "varm", "uns")  # a MuData object has these, too
+    if is_mudata or not all(hasattr(adata, name) for name in names):
         advice = "For a matrix use `orthoplus.OrthogonalNMF(n_components).fit(X)`"
         if isinstance(adata, (str, PathLike)):
             advice = "Read the file first, `anndata.read_h5ad(adata)`"
-        elif hasattr(adata, "mod"):  # MuData
+        elif is_mudata:
             advice = 'Pass one modality, such as `adata["rna"]`'
         raise InputTypeError(
             f"`adata` has type {type(adata).__name__}; an AnnData object is expected. {advice}."
@@ -190,6 +192,11 @@ def _read_cells(
         return A, None
     if mask_var not in adata.var:
         raise InputError(f"`mask_var={mask_var!r}` is not a column of `adata.var`.")
+    if not adata.var[mask_var].isin([True, False]).all():
+        raise InputError(
+            f"`adata.var[{mask_var!r}]` has entries other than True and False. Pass a `mask_var` "
+            f"of Booleans without missing values."
+        )
     genes = np.flatnonzero(adata.var[mask_var].to_numpy(dtype=bool))
     if not len(genes):
         raise InputError(

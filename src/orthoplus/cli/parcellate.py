@@ -268,5 +268,6 @@ def _write(job: Job, model: "Parcellation", data: "ImageMatrix", total: float) -
         from orthoplus.report.parcels import parcel_page
 
         write_text(job.folder / "report.html", parcel_page(record, model))
-        files["report.html"] = "all results on one page, with slices"
+        drawn = "" if job.is_surface else ", with slices"
+        files["report.html"] = f"all results on one page{drawn}"
     return record, files

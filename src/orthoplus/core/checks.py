@@ -43,16 +43,16 @@ def as_matrix(value: Any, name: str) -> FloatArray:
     return array
 
 
-def as_data_matrix(value: Any, name: str) -> FloatArray:
+def as_data_matrix(value: Any, name: str, *, check: bool = True) -> FloatArray:
     """Convert as `as_matrix` does, but keep the memory order and do not load a memory map.
 
-    The entries are checked in blocks of rows.
+    The entries are checked in blocks of rows, if ``check`` is True.
     """
     array = _as_real(value, name)
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     rows = max(1, _CHECK_SIZE // max(1, array.shape[1]))
-    for start in range(0, array.shape[0], rows):
+    for start in range(0, array.shape[0] if check else 0, rows):
         check_finite(array[start : start + rows], name, first_row=start)
     return array
 
@@ -64,11 +64,6 @@ def _as_real(value: Any, name: str) -> npt.NDArray[Any]:
         raise InputTypeError(
             f"`{name}` is a SciPy sparse matrix: a dense array is needed here. "
             f"Pass `{name}.toarray()`."
-        )
-    if np.ma.is_masked(value):
-        raise InputTypeError(
-            f"`{name}` has {int(np.sum(value.mask))} masked entries: masked arrays are not "
-            f"supported. Fill them first, for example with `{name}.filled(0.0)`."
         )
     array = np.asarray(value)
     if array.dtype.kind == "c":

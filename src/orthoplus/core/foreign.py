@@ -3,6 +3,7 @@
 Objects are recognized by the names of their class and library, so that no library is imported.
 """
 
+from collections import Counter
 from os import PathLike
 from types import ModuleType
 from typing import Any
@@ -72,6 +73,20 @@ def check_not_foreign(value: Any, name: str, needed: str = "a matrix of numbers"
         raise InputTypeError(f"`{name}` is {kind}: {needed} is needed. {advice.format(name)}.")
 
 
+def check_names(value: Any, name: str) -> None:
+    """Raise if two columns of a table have the same name, which scikit-learn cannot store."""
+    if not _is_table(value):
+        return
+    is_arrow = type(value).__module__.partition(".")[0] == "pyarrow"
+    counts = Counter(value.schema.names if is_arrow else value.columns)
+    repeated = next((found for found, count in counts.items() if count > 1), None)
+    if repeated is not None:
+        raise InputTypeError(
+            f"`{name}` is a table with {counts[repeated]} columns called {repeated!r}: different "
+            f"names are needed. Rename them."
+        )
+
+
 def as_label_array(value: Any, name: str) -> npt.NDArray[Any]:
     """Return labels as an array of integers, floats or strings; raise if they are not labels.
 
@@ -98,12 +113,40 @@ def as_label_array(value: Any, name: str) -> npt.NDArray[Any]:
     )
 
 
+def as_numbers(value: Any) -> Any:
+    """Return objects as float64, with NaN for missing entries; other values are unchanged.
+
+    A pandas table with columns of objects, or with sparse columns whose fill value is not 0, is
+    converted to a table of float64. The value has passed `check_not_foreign`.
+
+    Examples
+    --------
+    >>> as_numbers(np.array([1, None, "2.5"], dtype=object))
+    array([1. , nan, 2.5])
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+        numbers = [np.nan if _is_missing(entry) else entry for entry in value.ravel()]
+        return np.array(numbers, dtype=np.float64).reshape(value.shape)
+    if not (_is_table(value) and hasattr(value, "dtypes") and hasattr(value, "index")):
+        return value
+    if all(dtype.kind != "O" and not getattr(dtype, "fill_value", 0) for dtype in value.dtypes):
+        return value
+    entries = as_numbers(value.to_numpy(dtype=object))
+    return type(value)(entries, index=value.index, columns=value.columns)
+
+
 def _describe_object(value: Any) -> tuple[str, str] | None:
     """Return a description and the advice for an object that is never data, else None."""
     for kind in type(value).__mro__:
         found = _ADVICE.get((kind.__module__.partition(".")[0], kind.__name__))
         if found is not None:
             return None if _is_plain_tensor(value) else found
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        advice = (
+            "Leave out their rows, fill them with `{0}.filled(0.0)` or, for a model with "
+            '`missing="mask"`, with `{0}.filled(numpy.nan)`'
+        )
+        return f"an array with {int(np.ma.getmaskarray(value).sum())} masked entries", advice
     if isinstance(value, (str, bytes, PathLike)):
         advice = "Read the file first, for example with `pandas.read_csv({0})` or `numpy.load({0})`"
         return "a text" if isinstance(value, (str, bytes)) else "a path", advice
@@ -173,13 +216,17 @@ def _is_too_large(entry: Any) -> bool:
 
 def _is_number(entry: Any) -> bool:
     """Return whether an entry is a real number, a string of one, or missing."""
-    if entry is None or type(entry).__name__ == "NAType":
+    if _is_missing(entry):
         return True
     try:
         float(entry)
     except Exception:  # any object may be in there
         return False
     return True
+
+
+def _is_missing(entry: Any) -> bool:
+    return entry is None or type(entry).__name__ == "NAType"
 
 
 def _is_plain_tensor(value: Any) -> bool:

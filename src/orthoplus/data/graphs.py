@@ -1,11 +1,13 @@
 """Convert NetworkX and igraph graphs to weight matrices, without importing either library."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.types import FloatArray, IntArray
 
 # Name of the edge attribute with the weight, in both libraries.
 WEIGHT = "weight"
@@ -36,23 +38,47 @@ def graph_matrix(graph: Any, name: str, *, accept_directed: bool = False) -> csr
             f"`{name}` is a directed graph: an undirected one is needed. Pass `{line}` to ignore "
             f"the directions of the edges."
         )
-    if is_networkx:
-        import networkx
+    vertices = list(graph) if is_networkx else range(graph.vcount())
+    edges = np.array(_edges(graph, vertices), dtype=np.int64).reshape(-1, 2)
+    weights = np.array([_as_number(weight) for weight in _weights(graph)], dtype=np.float64)
+    if not np.isfinite(weights).all():
+        first, last = (vertices[i] for i in edges[np.isfinite(weights).argmin()])
+        raise InputError(
+            f"`{name}` is a graph whose edge from {first!r} to {last!r} has a weight that is not a "
+            f"finite number. Set the attribute {WEIGHT!r} of every edge to a number, or of none."
+        )
+    return _matrix(edges, weights, len(vertices), is_directed=graph.is_directed())
 
-        return csr_array(networkx.to_scipy_sparse_array(graph, weight=WEIGHT, dtype=np.float64))
-    return _igraph_matrix(graph)
+
+def _edges(graph: Any, vertices: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return the positions of the ends of each edge."""
+    if hasattr(graph, "get_edgelist"):
+        return list(graph.get_edgelist())
+    place = {vertex: i for i, vertex in enumerate(vertices)}
+    return [(place[u], place[v]) for u, v, *_ in graph.edges]
 
 
-def _igraph_matrix(graph: Any) -> csr_array:
-    edges = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
+def _weights(graph: Any) -> list[Any]:
+    """Return the weight of each edge; None if it is missing at some edges of an igraph graph."""
+    if not hasattr(graph, "get_edgelist"):
+        return [weight for *_, weight in graph.edges(data=WEIGHT, default=1)]
     is_weighted = WEIGHT in graph.es.attributes()
-    weights = np.array(graph.es[WEIGHT] if is_weighted else np.ones(len(edges)), dtype=np.float64)
+    return graph.es[WEIGHT] if is_weighted else [1] * graph.ecount()
+
+
+def _as_number(weight: Any) -> float:
+    try:
+        return float(weight)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _matrix(edges: IntArray, weights: FloatArray, n: int, *, is_directed: bool) -> csr_array:
     rows, columns = edges.T
-    if not graph.is_directed():  # mirror the edges, but count self-loops once
+    if not is_directed:  # mirror the edges, but count self-loops once
         apart = rows != columns
         rows, columns = np.r_[rows, columns[apart]], np.r_[columns, edges[apart, 0]]
         weights = np.r_[weights, weights[apart]]
-    n = graph.vcount()
     return csr_array(coo_array((weights, (rows, columns)), shape=(n, n)))
 
 

@@ -8,7 +8,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus.core.checks import as_data_matrix, check_entry_size, check_finite
 from orthoplus.core.errors import InputError, InputTypeError
-from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.sparse_checks import as_csr
 from orthoplus.data.base import DataMatrix
 from orthoplus.data.dense import Dense
@@ -207,10 +206,7 @@ def _wrap(A: Any, name: str, memory_limit: int | str | None, *, check: bool) -> 
     if reads_in_blocks(A, memory_limit):
         check_source(A, name)
         return Stored(A, memory_limit or DEFAULT_LIMIT)
-    if check:
-        return Dense(as_data_matrix(A, name))
-    check_not_foreign(A, name)
-    return Dense(np.asarray(A))
+    return Dense(as_data_matrix(A, name, check=check))
 
 
 def _checked_operator(data: Operator, name: str) -> Operator:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from orthoplus.core.checks import check_choice, check_count, describe
 from orthoplus.core.errors import InputError, InputTypeError
-from orthoplus.core.foreign import check_not_foreign
+from orthoplus.core.foreign import as_numbers, check_names, check_not_foreign
 from orthoplus.core.sparse_checks import as_compressed
 from orthoplus.core.types import FloatArray
 from orthoplus.data import DataMatrix, as_data
@@ -18,11 +18,19 @@ from orthoplus.data.observed import as_observed
 from orthoplus.data.read import reads_in_blocks
 
 LOSSES = ("frobenius", "kullback-leibler")
-# Advice added to error messages of scikit-learn.
+# Advice added to error messages of scikit-learn, for estimators with the option and for others.
 _ADVICE = {
-    "Negative values in data": "Shift or clip the data, or set `allow_negative=True` if only the "
-    "orthonormal factor must be nonnegative.",
-    "contains NaN": 'If NaN stands for entries that were not observed, set `missing="mask"`.',
+    "Negative values in data": (
+        "allow_negative",
+        "Shift or clip the data, or set `allow_negative=True` if only the orthonormal factor must "
+        "be nonnegative.",
+        "Shift or clip the data.",
+    ),
+    "contains NaN": (
+        "missing",
+        'If NaN stands for entries that were not observed, set `missing="mask"`.',
+        "Remove or impute these entries.",
+    ),
 }
 
 
@@ -38,22 +46,19 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
         A = as_data(X, "X", memory_limit=estimator.memory_limit, check=False)
         _check_width(estimator, A, reset=reset)
         return as_observed(A) if is_masked else A
-    try:
-        values = read_array(
-            estimator,
-            X,
-            accept_sparse=("csr", "csc"),
-            ensure_all_finite="allow-nan" if is_masked else True,
-            ensure_non_negative=not estimator.allow_negative,
-            reset=reset,
-        )
-    except ValueError as error:
-        raise _explained(error) from error
+    values = read_array(
+        estimator,
+        X,
+        accept_sparse=("csr", "csc"),
+        ensure_all_finite="allow-nan" if is_masked else True,
+        ensure_non_negative=not estimator.allow_negative,
+        reset=reset,
+    )
     A = as_data(values, "X", check=False)
     A = as_observed(A) if is_masked else A
     if A.has_gaps and not estimator.allow_negative and A.least_and_largest()[1] < 0:
         name = type(estimator).__name__  # NaN disables the check of signs above
-        raise _explained(InputError(f"Negative values in data passed to {name}"))
+        raise _explained(InputError(f"Negative values in data passed to {name}"), estimator)
     return A
 
 
@@ -64,10 +69,13 @@ def read_array(estimator: Any, X: Any, **checks: Any) -> Any:
     indices of a sparse X are checked first, because compiled loops rely on them.
     """
     check_not_foreign(X, "X")
-    if issparse(X):
-        X = as_compressed(X, "X")
-    with np.errstate(over="ignore", invalid="ignore"):  # the check for infinities sums them
-        return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
+    X = as_compressed(X, "X") if issparse(X) else as_numbers(X)
+    check_names(X, "X")
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # the check for infinities sums them
+            return validate_data(estimator, X, dtype=[np.float64, np.float32], **checks)
+    except ValueError as error:
+        raise _explained(error, estimator) from error
 
 
 def align_sparse(values: Any) -> Any:
@@ -99,10 +107,11 @@ def draw_seed(random_state: Any) -> int:
     return int(as_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _explained(error: ValueError) -> ValueError:
+def _explained(error: ValueError, estimator: Any) -> ValueError:
     """Return the error, with advice if there is any."""
-    for sign, advice in _ADVICE.items():
+    for sign, (option, own, other) in _ADVICE.items():
         if sign in str(error):
+            advice = own if hasattr(estimator, option) else other
             return InputError(f"{str(error).splitlines()[0].rstrip('.')}. {advice}")
     return error
 
@@ -167,15 +176,10 @@ def read_weights(A: DataMatrix, sample_weight: Any) -> FloatArray | None:
             f"`sample_weight` has shape {weights.shape}. Pass one weight per row, in a "
             f"one-dimensional array."
         )
-    if weights.dtype.kind == "O":  # of numbers and missing values, which are refused below
-        weights = np.array([np.nan if _is_missing(w) else w for w in weights], dtype=np.float64)
+    weights = as_numbers(weights)  # missing values are refused below
     # scikit-learn only looks at the number of rows, so a view of one zero is enough.
     rows = np.broadcast_to(np.zeros(1), (len(A), 1))
     return _check_sample_weight(weights, rows, dtype=A.dtype, ensure_non_negative=True)
-
-
-def _is_missing(weight: Any) -> bool:
-    return weight is None or type(weight).__name__ == "NAType"
 
 
 def weigh_rows(A: DataMatrix, weights: FloatArray | None, loss: str = "frobenius") -> DataMatrix:

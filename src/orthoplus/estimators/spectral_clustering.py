@@ -146,11 +146,17 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
         # Isolated vertices have a zero row of W: the Laplacian does not determine their cluster.
         self._vertices = _linked(A) if is_own else np.arange(A.shape[0])
         n = len(self._vertices)
-        if self.n_clusters > n:
-            alone = f", of which {n} are linked to another," if n < A.shape[0] else ""
+        if n == 0:
             raise InputError(
-                f"`n_clusters={self.n_clusters}` is too many for n_samples = {A.shape[0]}{alone}: "
-                f"each cluster needs a sample. Use at most {n}."
+                "`X` links no two samples, so there are no clusters. Pass a graph with edges of "
+                "positive weight, or similarities of which some off the diagonal are positive."
+            )
+        if self.n_clusters > n:
+            linked = f"the {n} of {A.shape[0]} samples that are linked to another"
+            which = f"n_samples = {n}" if n == A.shape[0] else linked
+            raise InputError(
+                f"`n_clusters={self.n_clusters}` is too many for {which}: each cluster needs a "
+                f"sample. Use at most {n}."
             )
         problem = self._problem
         seed = draw_seed(self.random_state)

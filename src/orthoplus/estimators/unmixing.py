@@ -72,7 +72,9 @@ class Unmixing:
         """Maps (h, w, k) with one endmember per pixel: its brightness, and 0 for all others."""
         k = len(self.endmembers)
         maps = spread(np.ravel(self.labels), np.ravel(self.brightness), k)
-        return maps.reshape(*self.labels.shape, k)
+        maps = maps.reshape(*self.labels.shape, k)
+        fractions: Any = self.abundances  # a DataArray has dimensions and coordinates
+        return maps if isinstance(fractions, np.ndarray) else fractions.copy(data=maps)
 
     def spectral_angle(self, reference: npt.ArrayLike) -> float:
         """Return the mean angle in radians to reference spectra (k, n_bands), optimally matched."""
@@ -303,12 +305,6 @@ def _mean_weights(labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
 def _check_cube(cube: Any) -> FloatArray:
     """Return a cube in memory as finite numbers."""
     check_not_foreign(cube, "cube")
-    if np.ma.is_masked(cube):
-        masked = np.ma.getmaskarray(cube)
-        raise InputError(
-            f"`cube` has {int(masked.sum())} masked values. Pass only the complete pixels, as a "
-            f"matrix: `cube.data[~mask]`, where `mask` is two-dimensional."
-        )
     values = np.asarray(cube)
     if values.ndim not in (2, 3) or 0 in values.shape:
         raise InputError(

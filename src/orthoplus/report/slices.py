@@ -39,10 +39,19 @@ def draw_slices(file: IO[bytes], labels_img: Any, colors: Any) -> None:
 
 
 def _canonical(image: Any) -> tuple[IntArray, FloatArray]:
-    """Reorient the volume to right, anterior, superior axes; return it with its affine."""
+    """Return the labeled box of the volume and its affine; axes go right, anterior and superior."""
     nibabel = require("nibabel", "A picture of slices", extra="brain")
     turned = nibabel.as_closest_canonical(image)
-    return np.asarray(turned.dataobj).astype(int), np.asarray(turned.affine)
+    ends = [_extent(np.asarray(turned.dataobj), axis) for axis in range(3)]
+    box = turned.slicer[tuple(slice(low, high + 1) for low, high in ends)]
+    return np.asarray(box.dataobj).astype(int), np.asarray(box.affine)
+
+
+def _extent(volume: Any, axis: int) -> tuple[int, int]:
+    """Return the first and the last slice with a label, or those of the volume without any."""
+    others = tuple(other for other in range(3) if other != axis)
+    inside = np.flatnonzero((volume > 0).any(axis=others))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else (0, volume.shape[axis] - 1)
 
 
 def _heights(volume: IntArray, affine: FloatArray) -> list[float]:
@@ -71,9 +80,7 @@ def slice_positions(volume: IntArray, axis: int, count: int) -> IntArray:
     >>> slice_positions(np.ones((10, 1, 1), dtype=int), 0, 4)
     array([1, 3, 6, 8])
     """
-    others = tuple(other for other in range(3) if other != axis)
-    inside = np.flatnonzero((volume > 0).any(axis=others))
-    low, high = (int(inside[0]), int(inside[-1])) if len(inside) else (0, volume.shape[axis] - 1)
+    low, high = _extent(volume, axis)
     places = low + (high + 1 - low) * (np.arange(count) + 0.5) / count
     return np.minimum(places.astype(int), high)
 
