@@ -15,6 +15,8 @@ from results_table import HEADLINES, OWN, PAPERS, Headline, Row, text_of
 # percent.
 TIE, ROUNDING, EXCESS_TIE = 1e-6, 1e-12, 1e-4
 GENERAL, CLAIMS = "general-methods", "claims"
+# The table of models for documents, and its hardest corpus.
+DOCUMENTS, HARDEST = "divergence", "NewsG-t5"
 
 # What is compared: the headlines, and what else a task is judged by.
 COMPARED = [
@@ -116,6 +118,21 @@ def claims(rows: Iterable[Row]) -> str:
             cells = [claim if number == 0 else "", data, text_of(figures.get("own"))]
             lines.append(f"| {' | '.join([*cells, text_of(figures.get('other')), verdict])} |")
     return "\n".join(lines)
+
+
+def documents(rows: Iterable[Row]) -> str:
+    """Return the mean purity and NMI of each model for documents, and its NMI on one corpus."""
+    found: Cases = {}
+    for row in rows:
+        if row["table"] == DOCUMENTS:
+            found.setdefault(row["method"], {})[row["case"]] = row["figures"]
+    head = [f"| model | purity ↑ | NMI ↑ | NMI of {HARDEST} ↑ |", "|--|--:|--:|--:|"]
+    lines = [
+        f"| {method} | {fmean(case['purity'] for case in cases.values()):.1f} "
+        f"| {fmean(case['nmi'] for case in cases.values()):.1f} | {cases[HARDEST]['nmi']:.1f} |"
+        for method, cases in found.items()
+    ]
+    return "\n".join(head + lines)
 
 
 BLOCKS = {"standing": standing, "behind": behind, "general": general, "claims": claims}

@@ -1,4 +1,4 @@
-"""Write the tables of results into the README, the paper and two pages, from recorded rows only.
+"""Write the tables of results into the README, the paper and three pages, from recorded rows only.
 
 ``orthoplus bench all -o docs/results`` writes ``docs/results/rows.jsonl``, a row on each line, and
 ``python docs/results_table.py`` replaces what is between the two marks. A row is a JSON
@@ -7,7 +7,7 @@ paper prints them, the same keys in ``paper``. Shown is the mean of a task's hea
 or of the seconds, over the cases that every method of the task has. The README has one line per
 task: ours, the paper's method as we run it and as it was printed, and the best of the others; the
 page has one line for each method, and says where the tables were measured. `comparison_table`
-makes the tables of the page "How it compares".
+makes the tables of the page "How it compares" and of the page on text.
 """
 
 import json
@@ -22,7 +22,7 @@ RESULTS = ROOT / "docs" / "results" / "rows.jsonl"
 TABLES = ROOT / "docs" / "results" / "tables.jsonl"
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
 PAPER = ROOT / "paper.md"
-COMPARISON = ROOT / "docs" / "comparison.md"
+COMPARISON, TEXT = ROOT / "docs" / "comparison.md", ROOT / "docs" / "text.md"
 ORIGIN = "origin"
 EMPTY = "*No results have been recorded yet.*"
 FIELDS = ("table", "case", "method", "figures")
@@ -133,6 +133,7 @@ def pages() -> dict[Path, dict[str, str]]:
         PAPER: {"": summarize(rows)},
         PAGE: {"": render(rows), ORIGIN: origin(tables)},
         COMPARISON: compared,
+        TEXT: {"models": comparison_table.documents(rows)},
     }
 
 
