@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import aslinearoperator
 
 from orthoplus.data import as_data
 from orthoplus.data.symmetric import SymmetricMap
@@ -151,3 +152,16 @@ def test_a_large_matrix_of_low_rank_is_decomposed_as_a_whole(rng, monkeypatch):
     monkeypatch.setattr(starts, "_LARGE_ENTRIES", 1)
     U = signed_left_vectors(as_data(A), 3, rng)
     np.testing.assert_allclose(U.T @ U, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [as_data, csr_array, aslinearoperator])
+def test_rows_that_sum_to_zero_are_not_zero(make, rng):
+    half = rng.integers(-4, 5, (90, 40)).astype(float)
+    half[3] = 0.0
+    A = np.hstack([half, -half])
+    assert not A.sum(axis=1).any()
+    data = as_data(make(A))
+    assert np.array_equal(data.zero_rows(np.arange(90)), np.arange(90) == 3)
+    U = np.linalg.svd(A)[0][:, :2]
+    found = signed_left_vectors(data, 2, rng)
+    np.testing.assert_allclose(np.abs(found.T @ U), np.eye(2), atol=1e-9)

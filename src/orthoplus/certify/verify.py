@@ -128,8 +128,10 @@ def verify(
     # The search adds its own margins, which have the same size.
     computed = upper.total - upper.excess
     most = data.bound(computed - 2.0 * upper.margin, -4.0 * slack)
-    # A proof in a wrong unit, or of huge numbers that cancel, has margins that hide any bound.
-    if not most - data.bound(computed, slack) <= _MOST_ROUNDING * data.form.size:
+    # A proof in a wrong unit, or of huge numbers that cancel, has margins that hide any bound. If f
+    # has no terms, all answers are equal.
+    allowed = _MOST_ROUNDING * data.form.size or np.inf
+    if not most - data.bound(computed, slack) <= allowed:
         failures.append("The rounding errors of the proof are too large for its bound.")
     if not certificate.bound <= most:
         failures.append(f"The proof gives the bound {bound:.10g}, not {certificate.bound:.10g}.")

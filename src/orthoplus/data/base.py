@@ -205,6 +205,14 @@ class DataMatrix(ABC):
         """Return the vector of the row sums in float64."""
         return self.map_rows(ask("row_sums"))
 
+    def probe_rows(self) -> FloatArray:
+        """Return the product with a fixed positive vector, which is 0 for zero rows alone.
+
+        Entries of both signs may sum to 0, but do not cancel with numbers without a pattern.
+        """
+        generic = 1.0 + np.random.default_rng(0).random((self.shape[1], 1))
+        return np.ravel(self.times(generic))
+
     def part_squares(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the squared column norms of the positive and negative parts of AV."""
         above, below = self.reduce_rows(ask("part_squares"), args=(V,))

@@ -58,8 +58,8 @@ class Operator(MemoryMatrix):
         return self.rmatmul(_unit_columns(self.shape[0], rows)).T
 
     def zero_rows(self, rows: IntArray) -> BoolArray:
-        """Return which of these rows sum to zero; for A >= 0 these are the zero rows."""
-        return np.asarray(self.row_sums()[rows] == 0)
+        """Return which of these rows are zero, from one product."""
+        return np.asarray(self.probe_rows()[rows] == 0)
 
     def to_dense(self) -> FloatArray:
         """Return all entries, by products with the shorter identity matrix."""

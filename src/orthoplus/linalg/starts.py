@@ -249,7 +249,7 @@ def _truncated_svd(
     short = min(A.shape)
     if short <= max(_DENSE_SIDE, 2 * k):
         U, s, Vt = _thin_svd(A, k)
-    elif not A.row_sums().any():
+    elif not A.probe_rows().any():
         U, s, Vt = np.eye(A.shape[0], k), np.zeros(k), np.eye(k, A.shape[1])
     else:
         U, s, Vt = svds(A.as_operator(), k=k, v0=rng.standard_normal(short))
