@@ -245,3 +245,30 @@ assert kernels.row_energy(numpy.ones((3, 2))) == 6.0
         assert (done.stderr.count("orthoplus: compiling") == 1) is is_said
         again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert again.stderr == ""  # from the cache
+
+
+CONJUGATE = """
+import hashlib, numpy
+from orthoplus.kernels.fused import delta
+for seed in range(50):
+    rng = numpy.random.default_rng(seed)
+    bent, H, Z = rng.standard_normal((3, 3, 40))
+    X, d, direction = abs(Z) * (Z > 0), numpy.zeros((3, 40)), numpy.empty((3, 40))
+    delta.project_face_into(X, Z, H, direction)
+    vectors = (d, direction.copy(), direction)
+    for _ in range(3):
+        print(delta.conjugate_step_into(bent, (X, Z), (0.3, 0.1), vectors))
+    print(hashlib.sha256(d).hexdigest())
+"""
+
+
+def test_loops_from_the_cache_have_the_bits_of_those_just_compiled(tmp_path):
+    """A loop that calls another one could run any of its copies, which sum in different orders."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", CONJUGATE]
+    compiled, cached = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    )
+    assert compiled.stdout == cached.stdout
+    assert cached.stderr == ""  # nothing was compiled

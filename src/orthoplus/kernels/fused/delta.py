@@ -13,6 +13,14 @@ from orthoplus.kernels.reference.delta import MAX_NEWTON, SHIFT_ROUNDOFF
 # Sums may be reordered for SIMD; NaN and infinity keep their meaning. A zero sum of squares divides
 # as in NumPy.
 _compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+# For loops that others call: a call would run whichever copy of the loop was loaded first, and
+# copies sum in different orders. Without calls, bits do not depend on what ran before.
+_inlined = njit(
+    nogil=True,
+    fastmath={"reassoc", "contract", "nsz", "arcp"},
+    error_model="numpy",
+    forceinline=True,
+)
 
 
 @_compiled
@@ -55,7 +63,7 @@ def project_delta_into(C: FloatArray, X: FloatArray, out: FloatArray) -> None:
     _for_columns(_project_delta, C, X, out)
 
 
-@_compiled
+@_inlined
 def _tilt(x, z, h):  # type: ignore[no-untyped-def]  # IN x, z, h: a column of each
     along, size = 0.0, 0.0
     for i in range(x.size):
@@ -81,7 +89,7 @@ def project_face_into(X: FloatArray, Z: FloatArray, H: FloatArray, out: FloatArr
     _for_columns(_project_face, X, Z, H, out)
 
 
-@_compiled
+@_inlined
 def _curvature(bent, weights, residual, direction, sums):  # type: ignore[no-untyped-def]
     # IN bent, weights, residual, direction; OUT sums[:, 0:2], per column
     alpha, mu = weights
@@ -96,7 +104,7 @@ def _curvature(bent, weights, residual, direction, sums):  # type: ignore[no-unt
         sums[j, 1] = before
 
 
-@_compiled
+@_inlined
 def _advance(bent, X, Z, weights, vectors, length, sums):  # type: ignore[no-untyped-def]
     # IN bent, X, Z, weights, length; IN/OUT vectors[0:2]; OUT sums[:, 2], per column
     alpha, mu = weights
@@ -115,7 +123,7 @@ def _advance(bent, X, Z, weights, vectors, length, sums):  # type: ignore[no-unt
         sums[j, 2] = size
 
 
-@_compiled
+@_inlined
 def _turn(residual, direction, share):  # type: ignore[no-untyped-def]
     # IN residual, share; IN/OUT direction
     k, n = residual.shape
