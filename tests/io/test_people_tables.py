@@ -57,6 +57,27 @@ def test_header_of_years_is_data_only_if_asked(tmp_path):
     assert "no header, as given" in content.summary
 
 
+@pytest.mark.parametrize("header", [(2019, 2020, 2021), (2022, 2021, 2020, 2019), (10, 20, 30)])
+def test_header_of_equal_steps_is_asked_about(tmp_path, header):
+    """Also if its numbers are within the range of the data, and there are few columns."""
+    values = np.random.default_rng(0).integers(1, 5000, (40, len(header)))
+    (tmp_path / "t.csv").write_text(text(values, header))
+    with pytest.raises(FileError, match="may be a header of numbers or the first row of data"):
+        read_matrix(tmp_path / "t.csv")
+    grades = np.random.default_rng(0).integers(1, 4, (40, 3))  # here equal steps are a coincidence
+    (tmp_path / "t.csv").write_text(text(grades, (3, 2, 1)))
+    assert len(read_matrix(tmp_path / "t.csv").values) == 41
+
+
+@pytest.mark.parametrize("name", ["subject", "Patient", "participant"])
+def test_repeated_subjects_are_not_data(tmp_path, name):
+    values = np.random.default_rng(0).random((40, 3))
+    values[:, 0] = np.arange(40) // 4 + 3
+    (tmp_path / "t.csv").write_text(text(values, (name, "a", "b")))
+    with pytest.raises(FileError, match=f"`{name}`. seems to hold codes or identifiers"):
+        read_matrix(tmp_path / "t.csv")
+
+
 def test_labels_with_a_header(tmp_path):
     for name, content in {"a.csv": "row,species\n1,u\n2,v\n", "a.txt": "target\nu\nv\n"}.items():
         (tmp_path / name).write_text(content)

@@ -27,7 +27,7 @@ _IDENTIFIER = re.compile(
 # Names of codes, which are not quantities even if they occur several times.
 _CODE = re.compile(
     r"(?i:(.*[ _.-])?(id|ids|uid|uuid|guid|zip|(zip|post|postal)[ _-]?code|plz|phone|fips|sku|isbn|"
-    r"ean|upc))|\w*[a-z0-9](Id|ID)"
+    r"ean|upc|subject|patient|participant))|\w*[a-z0-9](Id|ID)"
 )
 # Names of columns of years and of dates, and of rows that summarize others.
 _YEAR = re.compile(r"(.*[ _.-])?(years?|yr|jahr)([ _.(\[].*)?", re.IGNORECASE)

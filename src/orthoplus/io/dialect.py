@@ -23,6 +23,8 @@ _SEPARATOR_WORDS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'", " ": "white
 _MONOTONE_COLUMNS = 6
 # Minimum number of columns for which 0, 1, 2, ... above integers is certainly a header.
 _RUNNING_COLUMNS = 10
+# Maximum share of rows in equal steps for which a first row in equal steps is no coincidence.
+_MOST_EVEN_ROWS = 0.02
 # A first row of numbers that exceed all values below them by this factor is a header.
 _MIN_HEADER_FACTOR = 10.0
 # A column with this share of numbers is numeric; each of its other cells is reported as an error.
@@ -309,7 +311,8 @@ def _looks_like_names(
     """Return whether the first row differs from the others as a header of numbers does.
 
     It is monotone, and its numbers are far larger than their columns, or integers above decimal
-    numbers; or it has many columns, and few rows of the body are monotone.
+    numbers; or it has many columns, and few rows of the body are monotone; or it holds integers in
+    equal steps, such as years, and hardly any row of the body does.
     """
     if len(numbers) < 2 or not _is_monotone(numbers):
         return False
@@ -325,6 +328,8 @@ def _looks_like_names(
     )
     if is_far or (is_outside and is_whole and has_decimals):
         return True
+    if is_whole and _is_even(numbers) and sum(map(_is_even, body)) <= _MOST_EVEN_ROWS * len(body):
+        return True
     is_rare = sum(map(_is_monotone, body)) <= 0.2 * len(body)
     return is_rare and (len(numbers) >= _MONOTONE_COLUMNS or (is_whole and has_decimals))
 
@@ -332,6 +337,11 @@ def _looks_like_names(
 def _is_monotone(numbers: Sequence[float]) -> bool:
     steps = [later - sooner for sooner, later in itertools.pairwise(numbers)]
     return all(step > 0 for step in steps) or all(step < 0 for step in steps)
+
+
+def _is_even(numbers: Sequence[float]) -> bool:
+    steps = {later - sooner for sooner, later in itertools.pairwise(numbers)}
+    return len(numbers) > 2 and len(steps) == 1 and steps != {0.0}
 
 
 def _value(cell: str, decimal: str) -> float:
