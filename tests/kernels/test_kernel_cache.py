@@ -1,5 +1,6 @@
 """The compiled loops work wherever the package is installed, with a cache if there can be one."""
 
+import ast
 import json
 import os
 import shutil
@@ -260,6 +261,37 @@ for seed in range(50):
         print(delta.conjugate_step_into(bent, (X, Z), (0.3, 0.1), vectors))
     print(hashlib.sha256(d).hexdigest())
 """
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(cache.__file__).parent.glob("*.py")), ids=lambda path: path.stem
+)
+def test_loops_that_reorder_sums_are_not_called_by_loops(path):
+    """They are inlined instead, because the copies of a loop may sum in different orders."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    loops = {
+        node.name: (node, {ast.unparse(one) for one in node.decorator_list})
+        for node in body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }
+    made = {
+        ast.unparse(name): ast.unparse(value.func)
+        for node in body
+        if isinstance(node, ast.Assign)
+        for name, value in _pairs(node.targets[0], node.value)
+        if isinstance(value, ast.Call)
+    }
+    reorders = {name for name, call in made.items() if call == "reordering"}
+    for name, (node, _) in loops.items():
+        called = {ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)}
+        wrong = [one for one in called & set(loops) if loops[one][1] & reorders]
+        assert wrong == [], f"{name} calls {wrong}; decorate them with reordering_inlined()"
+
+
+def _pairs(target, value):
+    if isinstance(target, ast.Tuple):
+        return zip(target.elts, value.elts, strict=True)
+    return [(target, value)]
 
 
 def test_loops_from_the_cache_have_the_bits_of_those_just_compiled(tmp_path):

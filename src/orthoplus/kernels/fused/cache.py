@@ -192,4 +192,23 @@ def follow_compilation(follower: CompileNote) -> None:
 
 CACHE = find_cache()
 njit = CACHE.njit
+
+# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
+_REORDERED = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def reordering(**options: Any) -> Callable[[Any], Any]:
+    """Return the decorator of a loop whose sums may be reordered, and that no loop calls."""
+    return njit(nogil=True, fastmath=_REORDERED, **options)
+
+
+def reordering_inlined(**options: Any) -> Callable[[Any], Any]:
+    """Return the decorator of a loop whose sums may be reordered, and that other loops call.
+
+    A call would run whichever copy of the loop was loaded first, and copies sum in different
+    orders. Without calls, bits do not depend on what ran before, nor on the cache.
+    """
+    return reordering(forceinline=True, **options)
+
+
 follow_compilation(CompileNote(CACHE))

@@ -10,14 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import reordering, reordering_inlined
 from orthoplus.kernels.reference.centers import MAX_SWAP_LOSS, MIN_SWAP_GAIN, SMALL_K_SLACK
 
-# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_fast = {"reassoc", "contract", "nsz", "arcp"}
-_compiled = njit(nogil=True, fastmath=_fast)
-# Called by compiled loops only.
-_inner = njit(nogil=True, fastmath=_fast, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_compiled = reordering()
+_inner = reordering_inlined(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @_inner

@@ -6,21 +6,13 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import reordering, reordering_inlined
 from orthoplus.kernels.pairs import TINY
 from orthoplus.kernels.reference.delta import MAX_NEWTON, SHIFT_ROUNDOFF
 
-# Sums may be reordered for SIMD; NaN and infinity keep their meaning. A zero sum of squares divides
-# as in NumPy.
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
-# For loops that others call: a call would run whichever copy of the loop was loaded first, and
-# copies sum in different orders. Without calls, bits do not depend on what ran before.
-_inlined = njit(
-    nogil=True,
-    fastmath={"reassoc", "contract", "nsz", "arcp"},
-    error_model="numpy",
-    forceinline=True,
-)
+# A zero sum of squares divides as in NumPy.
+_compiled = reordering(error_model="numpy")
+_inlined = reordering_inlined(error_model="numpy")
 
 
 @_compiled

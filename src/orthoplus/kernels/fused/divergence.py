@@ -7,13 +7,12 @@ are needed only for the few groups that may improve.
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import njit, reordering, reordering_inlined
 from orthoplus.kernels.reference.divergence import MOVE_ROUNDING
 
-_FAST = {"reassoc", "contract", "nsz", "arcp"}
-_compiled = njit(nogil=True, fastmath=_FAST)
+_compiled = reordering()
 # Results of 0 / 0 are discarded below; without a check for them the loop over groups vectorizes.
-_bounding = njit(nogil=True, fastmath=_FAST, error_model="numpy")
+_bounding = reordering_inlined(error_model="numpy")
 # No fast math, because gains are compared.
 _exact = njit(nogil=True)
 # Relative rounding error of the bounds on gains and losses.

@@ -7,15 +7,14 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import njit, reordering
 from orthoplus.kernels.reference.groups import TIE
 
 # Least number of rows of a block per group: with fewer rows, adding the partial sums of the blocks
 # takes as long as computing them.
 _ROWS_PER_GROUP = 8
 
-# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = reordering()
 
 
 # No fast math, because scores are compared and ties must stay ties.

@@ -5,10 +5,9 @@ import math
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import reordering
 
-# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = reordering()
 
 # Newton-Schulz steps T <- T (3 I - T'T) / 2 until T'T - I is at most this in the Frobenius norm; a
 # further step squares it. A singular value of 1e-4 of the largest takes about 28 steps.

@@ -3,14 +3,13 @@
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import reordering, reordering_inlined
 from orthoplus.kernels.reference.k_means import GAIN
 
-# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled, _inlined = reordering(), reordering_inlined()
 
 
-@_compiled
+@_inlined
 def _distance(A, i, centers, j):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(A.shape[1]):
@@ -19,7 +18,7 @@ def _distance(A, i, centers, j):  # type: ignore[no-untyped-def]
     return total
 
 
-@_compiled
+@_inlined
 def _mean(A, labels, centers, sizes):  # type: ignore[no-untyped-def]
     # IN A, labels; OUT centers, sizes; returns the size of the smallest cluster
     k, d = centers.shape
@@ -39,7 +38,7 @@ def _mean(A, labels, centers, sizes):  # type: ignore[no-untyped-def]
     return least
 
 
-@_compiled
+@_inlined
 def _inertia(A, labels, centers):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(A.shape[0]):
@@ -47,7 +46,7 @@ def _inertia(A, labels, centers):  # type: ignore[no-untyped-def]
     return total
 
 
-@_compiled
+@_inlined
 def _sweep(A, labels, centers, sizes):  # type: ignore[no-untyped-def]
     # IN A; OUT labels, centers, sizes (updated); returns the decrease of the inertia
     # A row leaves its cluster l if n_l / (n_l - 1) |a - c_l|^2 exceeds the smallest
@@ -77,7 +76,7 @@ def _sweep(A, labels, centers, sizes):  # type: ignore[no-untyped-def]
     return gain
 
 
-@_compiled
+@_inlined
 def _alternate(A, labels, centers, sizes, value, n_sweeps, goal):  # type: ignore[no-untyped-def]
     # IN A, value, n_sweeps, goal; OUT labels, centers, sizes (updated); returns the inertia
     for sweep in range(n_sweeps):
@@ -88,7 +87,7 @@ def _alternate(A, labels, centers, sizes, value, n_sweeps, goal):  # type: ignor
     return value
 
 
-@_compiled
+@_inlined
 def _near(A, labels, centers, own, second, beyond, loss):  # type: ignore[no-untyped-def]
     # IN A, labels, centers; OUT own: distance to the own center, second, beyond: the second nearest
     # center and its distance, loss: increase of the inertia if a center is removed
@@ -106,7 +105,7 @@ def _near(A, labels, centers, own, second, beyond, loss):  # type: ignore[no-unt
         loss[labels[i]] += beyond[i] - own[i]
 
 
-@_compiled
+@_inlined
 def _at_rank(loss, rank):  # type: ignore[no-untyped-def]
     # Returns the index of the entry at this position of a stable sort.
     for j in range(loss.size):
@@ -119,7 +118,7 @@ def _at_rank(loss, rank):  # type: ignore[no-untyped-def]
     return 0
 
 
-@_compiled
+@_inlined
 def _row_at(own, share):  # type: ignore[no-untyped-def]
     # Returns the first row at which the cumulative sum exceeds this share of the total.
     whole = 0.0

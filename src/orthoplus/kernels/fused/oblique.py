@@ -9,11 +9,10 @@ import numpy as np
 
 from orthoplus.core.types import BoolArray, FloatArray, IntArray
 from orthoplus.kernels.blocks import PARALLEL_SIZE, for_blocks, partition_rows
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import njit, reordering
 from orthoplus.kernels.reference.oblique import SQUARES_MAX, SQUARES_MIN
 
-# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = reordering()
 
 
 def _summed(

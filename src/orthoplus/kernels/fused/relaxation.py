@@ -4,15 +4,14 @@ import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.blocks import for_blocks, partition_rows
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import njit, reordering
 from orthoplus.kernels.reference.relaxation import HUGE
 
 # Rows of F computed at a time, and entries after which a ratio is compared with its floor.
 _ROWS, _CHECK_INTERVAL = 32, 128
 
-# Sums may be reordered for SIMD; infinity keeps its meaning.
 # The four sums of squares are those of F - P, P - old P, P and D.
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = reordering()
 _exact = njit(nogil=True)
 
 

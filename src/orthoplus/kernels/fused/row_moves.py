@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from orthoplus.core.types import FloatArray, IntArray
-from orthoplus.kernels.fused.cache import njit
+from orthoplus.kernels.fused.cache import reordering
 from orthoplus.kernels.fused.groups import dense_group_dots, dense_group_sums
 from orthoplus.kernels.reference.row_moves import (
     FINAL_POWER_STEPS,
@@ -18,8 +18,7 @@ from orthoplus.kernels.reference.row_moves import (
     normalized,
 )
 
-# Sums may be reordered for SIMD; NaN and infinity keep their meaning.
-_compiled = njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+_compiled = reordering()
 
 
 @_compiled
