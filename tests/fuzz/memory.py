@@ -40,7 +40,6 @@ FORMS = {
 }
 # What `docs/scaling.md` allows on top of the limit: numbers per row, and a constant.
 PER_ROW, CONSTANT = 8 * 12, 16 << 20
-M_TRIM_THRESHOLD = -1  # of `malloc.h`
 
 
 def own_memory() -> int:
@@ -179,15 +178,9 @@ def _csr_bytes(A) -> int:
 
 
 def _return_memory() -> None:
-    """Return free memory to the system, now and whenever some is freed.
-
-    What a call takes from free memory would not be seen. How much of it the C library keeps depends
-    on which thread had how much to do: it keeps some for each.
-    """
+    """Return free memory to the system: what a call takes from there would not be seen."""
     with suppress(AttributeError):  # not the C library of GNU
-        library = ctypes.CDLL(None)
-        library.malloc_trim(0)
-        library.mallopt(M_TRIM_THRESHOLD, 1 << 16)
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def write_data(path: Path, n: int, r: int, *, is_noise: bool) -> None:
