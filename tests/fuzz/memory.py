@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from numba.core import event
 from scipy.sparse import csr_array
 
 import orthoplus as op
@@ -70,6 +71,34 @@ class Watch(threading.Thread):
     @property
     def grown(self) -> int:
         return self.peak - self.before
+
+
+class Compilations(event.Listener):
+    """Count the loops that are compiled."""
+
+    n = 0
+
+    def on_start(self, _):
+        self.n += 1
+
+    def on_end(self, _):
+        """Do nothing."""
+
+
+COMPILATIONS = Compilations()
+event.register("numba:compile", COMPILATIONS)
+
+
+def peak_of(run) -> int:
+    """Return by how much the memory rises in a call; in a second one if it compiled loops."""
+    for _ in range(2):
+        n = COMPILATIONS.n
+        _return_memory()
+        with Watch(daemon=True) as watch:
+            run()
+        if COMPILATIONS.n == n:
+            break
+    return watch.grown
 
 
 def project(A, limit):
@@ -162,15 +191,13 @@ def measure_whole(call: str, n_bytes: int = WHOLE_BYTES) -> dict:
     run(make_whole(form, 1 << 20))  # loads the compiled loops
     A = make_whole(form, n_bytes)
     n_bytes = A.nbytes if form in DENSE_FORMS else _csr_bytes(A)
-    _return_memory()
-    with Watch(daemon=True) as watch:
-        run(A)
-    times = 1.0 + watch.grown / n_bytes
-    found = {"call": call, "data": n_bytes, "peak": watch.grown, "times": round(times, 2)}
+    peak = peak_of(lambda: run(A))
+    times = 1.0 + peak / n_bytes
+    found = {"call": call, "data": n_bytes, "peak": peak, "times": round(times, 2)}
     allowed = (MOST_TIMES.get(call.split()[0], USUAL_TIMES) - 1.0) * n_bytes + CONSTANT
     if call.startswith("project"):
         allowed = max(allowed, PROJECT_PER_ROW * len(A) + CONSTANT)
-    return found | {"allowed": int(allowed), "held": watch.grown <= allowed}
+    return found | {"allowed": int(allowed), "held": peak <= allowed}
 
 
 def _csr_bytes(A) -> int:
@@ -207,12 +234,10 @@ def measure(call: str, size: str) -> dict:
         CALLS[call](np.load(Path(folder, "small.npy"), mmap_mode="r"), 1 << 18)
         write_data(Path(folder, "A.npy"), n, r, is_noise=call == "project")
         A = np.load(Path(folder, "A.npy"), mmap_mode="r")
-        _return_memory()
-        with Watch(daemon=True) as watch:
-            CALLS[call](A, limit)
+        peak = peak_of(lambda: CALLS[call](A, limit))
     allowed = limit + PER_ROW * n + CONSTANT
     found = {"call": call, "rows": n, "data": 8 * n * r, "limit": limit, "allowed": allowed}
-    return found | {"peak": watch.grown, "held": watch.grown <= allowed}
+    return found | {"peak": peak, "held": peak <= allowed}
 
 
 if __name__ == "__main__":
