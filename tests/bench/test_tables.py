@@ -168,7 +168,7 @@ def test_speed_verdicts_are_geometric_means_over_all_sets():
         rows.append(Row(case, speed_sets.K_MEANS, {"ratio": ratio, "share": 0.25}))
     (line,) = speed_sets.judge(rows)
     assert "takes 0.50 times the CPU seconds of scikit-learn KMeans" in line
-    assert "of 3 sets (aim: at most 0.8)" in line
+    assert "(geometric mean over 3 data sets; aim: at most 0.8)" in line
     assert line.endswith("lower on three.")
 
 
@@ -279,7 +279,7 @@ def test_method_without_an_answer_has_no_gap_and_is_not_the_best():
     nothing = (qap.measure, lambda: qap.Found(np.inf, 0), 10.0, 10)
     (done,) = one_row("x, n = 9", "SciPy 2opt", *nothing).compute()
     assert "gap" not in done.figures
-    assert done.note == "0 of 10 starts: the limit of seconds"
+    assert done.note == "0 of 10 starts finished within the time limit"
     others = [
         Row("x, n = 9", name, {"gap": gap, "cpu": 1.0})
         for name, gap in (("orthoplus", 0.0), ("SciPy faq", 2.0))

@@ -187,7 +187,7 @@ def test_operator_and_float32_are_certified(rng):
 def test_blocks_bound_the_whole_and_verify(problem_type, rng, monkeypatch, tmp_path):
     monkeypatch.setattr(api, "MOST_DENSE_ROWS", 50)
     monkeypatch.setattr(api, "can_be_compressed", lambda model: False)
-    monkeypatch.setattr(blocks, "_MOST", 60)
+    monkeypatch.setattr(blocks, "_MOST_ROWS", 60)
     monkeypatch.setattr(refining, "_MOST_MERGED", 0)
     monkeypatch.setattr(api, "fits_in_memory", lambda model: False)
     A, _ = separated(150, 6, 3, rng)

@@ -35,9 +35,9 @@ def mixtures(n, rng):
 def small(monkeypatch):
     """Let 120 rows be many: blocks of 40, float32, and bounds by a factorization."""
     monkeypatch.setattr(api, "MOST_DENSE_ROWS", 50)
-    monkeypatch.setattr(blocks, "_FEWEST", 40)
-    monkeypatch.setattr(blocks, "_MOST", 40)
-    monkeypatch.setattr(relaxation, "_DOUBLE_ORDER", 30)
+    monkeypatch.setattr(blocks, "_FEWEST_ROWS", 40)
+    monkeypatch.setattr(blocks, "_MOST_ROWS", 40)
+    monkeypatch.setattr(relaxation, "DOUBLE_ORDER", 30)
     for module in (relaxation, spectral_bound):
         monkeypatch.setattr(module, "ALL_ORDER", 30)
     monkeypatch.setattr(verify_bounds, "_ALL_ROWS", 30)
@@ -73,8 +73,8 @@ def test_all_rows_at_once_are_bounded_and_verify(problem_type, small, rng, monke
 
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])
 def test_bounds_by_blocks_fall_and_hold_every_row(problem_type, rng, monkeypatch):
-    monkeypatch.setattr(blocks, "_FEWEST", 20)
-    monkeypatch.setattr(blocks, "_MOST", 20)
+    monkeypatch.setattr(blocks, "_FEWEST_ROWS", 20)
+    monkeypatch.setattr(blocks, "_MOST_ROWS", 20)
     problem = problem_type(mixtures(80, rng), 2)
     model = Model(problem)
     answer = op.solve(problem)

@@ -18,8 +18,8 @@ def test_upper_mean_fails_no_more_often_than_it_says(rng):
 
 @pytest.mark.parametrize("problem_type", [ONMF, KMeans])
 def test_sampled_bound_holds_about_as_often_as_it_says(problem_type, rng, monkeypatch):
-    monkeypatch.setattr(sampling, "_FEWEST", 4)
-    monkeypatch.setattr(sampling, "_MOST", 4)
+    monkeypatch.setattr(sampling, "_FEWEST_ROWS", 4)
+    monkeypatch.setattr(sampling, "_MOST_ROWS", 4)
     n_failed = 0
     for seed in range(10):
         A = rng.random((9, 3)) + 2.0 * np.eye(3)[np.arange(9) % 3]

@@ -138,7 +138,7 @@ def test_sigterm_counts_as_ctrl_c(monkeypatch, is_ignored):
 
 
 def test_sigterm_before_a_result_has_its_own_exit_code(monkeypatch):
-    monkeypatch.setattr(TERMINATION, "is_asked", True)
+    monkeypatch.setattr(TERMINATION, "is_requested", True)
     with pytest.raises(typer.Exit) as ended, resumable("cluster", "a.csv", {}):
         raise KeyboardInterrupt
     assert ended.value.exit_code == 143

@@ -65,7 +65,7 @@ def test_blocks_of_rows_add_up(monkeypatch, rng):
     A, X, D = counts(rng), random_oblique_plus(7, 3, rng), rng.standard_normal((7, 3))
     whole = ProjectiveKL(A, 3)
     expected = whole.value(X), whole.value_and_gradient(X)[1], whole.hessp(X, D)
-    monkeypatch.setattr("orthoplus.data.divergence._BLOCK_SIZE", 10)  # two rows at a time
+    monkeypatch.setattr("orthoplus.data.divergence.BLOCK_SIZE", 10)  # two rows at a time
     for got, wanted in zip(
         (whole.value(X), whole.value_and_gradient(X)[1], whole.hessp(X, D)), expected, strict=True
     ):

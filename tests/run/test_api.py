@@ -511,7 +511,7 @@ BAD_STARTS = {
     "masked": (
         np.ma.masked_equal(np.eye(4, 2), 0.0),
         TypeError,
-        r"`X0` has 6 masked.*filled\(0.0\)",
+        r"`X0` is an array with 6 masked entries.*filled\(0.0\)",
     ),
     "list": ([4, 2], ValueError, r"got \[4, 2\]. Pass .* random start, the shape as a tuple"),
     "floats": ((4.0, 2.0), ValueError, r"got \(4.0, 2.0\)\. Pass .* tuple of two integers"),

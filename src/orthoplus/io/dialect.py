@@ -23,7 +23,7 @@ _SEPARATOR_WORDS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'", " ": "white
 _MONOTONE_COLUMNS = 6
 # Minimum number of columns for which 0, 1, 2, ... above integers is certainly a header.
 _RUNNING_COLUMNS = 10
-# Maximum share of rows in equal steps for which a first row in equal steps is no coincidence.
+# Maximum share of rows in equal steps for which such a first row is more than a coincidence.
 _MOST_EVEN_ROWS = 0.02
 # A first row of numbers that exceed all values below them by this factor is a header.
 _MIN_HEADER_FACTOR = 10.0
