@@ -71,7 +71,7 @@ def test_integers_are_read_as_the_same_floats(cells, container, dtype, tmp_path)
     adata = anndata.AnnData(CONTAINERS[container](counts))
     op.singlecell.onmf(adata, N_TYPES)
     assert adata.obs["onmf"].equals(expected.obs["onmf"])
-    if container == "csc":  # cannot be read by rows
+    if container == "csc" or dtype is not np.int64:  # CSC cannot be read by rows
         return
     adata.write_h5ad(tmp_path / "cells.h5ad")
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
