@@ -453,7 +453,7 @@ def bad_files(grouped, slow_files, monkeypatch):
     np.save("neg.npy", np.array([[1.0, -2.0], [0.0, 1.0]]))
     np.save("wide.npy", np.ones((2, 5)))
     Path("few.txt").write_text("a\nb\n")
-    Path("more.txt").write_text("7\n" + "1\n2\n" * 15)  # a number is no header
+    Path("more.txt").write_text("7\n" + "1\n2\n" * 15)  # a number is not a header
     for name in ("empty.csv", "empty.npz", "empty.mat"):
         Path(name).touch()
     np.save("rows.npy", np.ones((0, 3)))

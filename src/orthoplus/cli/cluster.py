@@ -171,7 +171,7 @@ def run_cluster(job: Job, *, quiet: bool, json: bool) -> tuple[int, Any]:
     options = RunOptions.of(job.options)
     if len(job.ranks) > 1:
         job = replace(job, choice=_choose_rank(job, chosen, silent=silent))
-        # The checkpoint held the fits for choosing k; the run with this k starts anew.
+        # The checkpoint held the fits for choosing k; the run with this k is a new one.
         options = replace(options, resume=None)
     # If values are missing, the problem is used for its size only.
     problem = chosen.problem(tab.filled(values) if has_gaps else values, job.k)
