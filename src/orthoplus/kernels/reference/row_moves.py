@@ -32,6 +32,9 @@ LAST_ROW_SHARE = 1e-9
 NEAR_SHARE = 0.02
 # Gains decrease from pass to pass: together, later ones are at most this multiple of the last.
 MAX_LATER_GAINS = 8.0
+# Entries below 2 to this power need no scaling: products of six of them and sums are far from
+# overflow, and products that underflow are negligible.
+MAX_EXPONENT = 64
 # Power steps of all groups at the end.
 FINAL_POWER_STEPS = 3
 
@@ -48,13 +51,18 @@ class Held(NamedTuple):
     @property
     def centers(self) -> FloatArray:
         """Return the unit vectors along the sums; zero for an empty group."""
-        norms = np.sqrt(self.sizes)[:, None]
-        return np.divide(self.sums, norms, out=np.zeros_like(self.sums), where=norms > 0)
+        return unit_vectors(self.sums, self.sizes)
 
     @property
     def value(self) -> float:
         """Return the sum of the bounds on the explained squares."""
         return float((self.sizes / np.maximum(self.masses, SMALLEST_NORMAL)).sum())
+
+
+def unit_vectors(sums: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Divide each sum by its norm, the square root of its size; zero stays zero."""
+    norms = np.sqrt(sizes)[:, None]
+    return np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
 
 
 def held_by(labels: IntArray, weights: FloatArray, sums: FloatArray) -> Held:
@@ -66,9 +74,12 @@ def held_by(labels: IntArray, weights: FloatArray, sums: FloatArray) -> Held:
 def normalized(B: FloatArray) -> tuple[FloatArray, float]:
     """Divide B by a power of 2 near its largest entry; also return the square of that power.
 
-    The moves multiply six entries, which could overflow. Powers of 2 change no rounding.
+    The moves multiply six entries, which could overflow. Powers of 2 change no rounding. Entries of
+    moderate size stay as they are.
     """
     _, exponent = np.frexp(max(B.max(initial=0.0), -B.min(initial=0.0)))
+    if abs(exponent) <= MAX_EXPONENT:
+        return B, 1.0
     return np.ldexp(B, -exponent), float(np.ldexp(1.0, 2 * exponent))
 
 

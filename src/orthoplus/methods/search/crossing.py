@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from orthoplus import kernels
 from orthoplus.core.types import FloatArray
@@ -18,9 +19,12 @@ _MAX_ROWS, _MAX_ENTRIES = 1 << 13, 1 << 20
 _MIN_WIDTH_RATIO = 3
 # Solutions that are kept.
 _MAX_SOLUTIONS = 12
-# Number of children per crossing, at least and at most, and the products n r k of a pass over the
-# rows times that number. Few products are spent as long as all searches agree.
+# Usual number of children per crossing, at least and at most, and the products n r k of a pass over
+# the rows times that number. Few products are spent as long as all searches agree.
 _MIN_CHILDREN, _MAX_CHILDREN, _MAX_WORK, _MAX_WORK_AGREED = 2, 64, 3e7, 4e6
+# A crossing ends after failures of this share of the usual number of children, and at the latest
+# after this many times that number.
+_MAX_FAILED_SHARE, _MAX_EXTENSION = 0.6, 4
 # Passes of the moves of a child, and alternations after a random change.
 _CHILD_PASSES, _KICK_STEPS = 40, 3
 # Solutions that differ by less than this share of the sum are the same.
@@ -81,27 +85,32 @@ def crossing_rows(A: DataMatrix) -> CrossingRows:
 def cross(B: FloatArray, pool: Pool, centers: FloatArray | None, rng: np.random.Generator) -> Pool:
     """Add a solution to the pool, if one is given, then children, each after moves of rows.
 
-    A child takes one of each two matching centers of two solutions. Every second child, and one
-    after a child that ended as a known solution, also has a row in place of a center.
+    In turn, a child is the best solution with a row in place of a center, or takes one of each two
+    matching centers of the best solution and another one. A child that ends as a known solution is
+    followed by one of the first kind. The loop ends early if no child improves the best solution
+    for a while, and continues longer if children do.
     """
     if centers is not None:
         pool, _ = _added(pool, *kernels.settle_rows(B, centers, _CHILD_PASSES))
-    is_new = True
-    for number in range(n_children(B.size * pool.centers.shape[1], len(pool.sums))):
-        child = pool.centers[0]
-        if is_new and len(pool.sums) > 1:
-            one, other = rng.choice(len(pool.sums), 2, replace=False)
-            child = child_of(pool.centers[one], pool.centers[other], rng)
-        if number % 2 == 0 or not is_new:
-            child = _changed(B, child, rng)
+    usual = n_children(B.size * pool.centers.shape[1], len(pool.sums))
+    is_new, n_failures = True, 0
+    for number in range(_MAX_EXTENSION * usual):
+        if n_failures >= max(_MAX_FAILED_SHARE * usual, _MIN_CHILDREN):
+            break
+        n_known, most = len(pool.sums), pool.sums[0]
+        if number % 2 == 0 or not is_new or n_known == 1:
+            child = _changed(B, pool.centers[0], rng)
+        else:
+            child = child_of(pool.centers[0], pool.centers[rng.integers(1, n_known)], rng)
         # A child that would be the worst is not pursued.
         goal = float(pool.sums[-1])
         pool, is_new = _added(pool, *kernels.settle_rows(B, child, _CHILD_PASSES, goal))
+        n_failures = 0 if pool.sums[0] > most else n_failures + 1
     return pool
 
 
 def n_children(work: float, n_known: int) -> int:
-    """Return the number of children if a pass costs this number of products."""
+    """Return the usual number of children if a pass costs this number of products."""
     work = max(work, 1.0)  # data without columns
     if n_known == 1:  # all searches agree so far
         return int(min(_MAX_WORK_AGREED / work, _MIN_CHILDREN))
@@ -109,12 +118,8 @@ def n_children(work: float, n_known: int) -> int:
 
 
 def child_of(one: FloatArray, other: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Match the centers of two solutions greedily; choose one of each pair at random."""
-    products, matching = one @ other.T, np.empty(len(one), dtype=np.int64)
-    for _ in range(len(one)):
-        j, match = np.unravel_index(products.argmax(), products.shape)
-        matching[j] = match
-        products[j], products[:, match] = -np.inf, -np.inf
+    """Match the centers of two solutions by their products; choose one of each pair at random."""
+    _, matching = linear_sum_assignment(one @ other.T, maximize=True)
     return np.where(rng.random(len(one))[:, None] < 0.5, one, other[matching])
 
 
