@@ -249,7 +249,7 @@ def test_a_refined_sketch_keeps_the_sum_of_exact_directions(rng):
     problem = ONMF(A, 4)
     first = sketch_rows(problem, 10, 4096, 0)
     V = alternate_directions(problem, unit_rows(rng.random((4, 30)))).directions
-    B, basis = refined_sketch(first, V, problem.A)
+    B, basis, _ = refined_sketch(first, V, problem.A)
     np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
     explained = (np.maximum(B @ (V @ basis).T, 0.0).max(axis=1) ** 2).sum()
     assert explained == pytest.approx(power_step(problem.A, V)[1].sum(), rel=1e-12)

@@ -29,7 +29,7 @@ _MAX_CANDIDATES, _CANDIDATE_ROWS, _SIZE_RATIO = 4, 16, 3
 _SAMPLE = 4096
 _MAX_TIMES, _WORK_PER_ROW, _SAMPLED_ENTRIES = 4, 1024, 1 << 21
 # A unit vector is in the span of a basis if its part outside is at most this.
-_INSIDE = 1e-6
+_INSIDE = 1e-5
 
 
 class Sketch(NamedTuple):
@@ -39,8 +39,9 @@ class Sketch(NamedTuple):
     rows are included, otherwise in expectation.
     """
 
-    rows: FloatArray  # m x d
+    rows: FloatArray  # m x d, in a canonical order
     basis: FloatArray  # r x d
+    order: IntArray  # the rows of A in that order; empty for a sample
 
 
 def sketch_rows(
@@ -52,17 +53,29 @@ def sketch_rows(
     """
     rows = sampled_rows(model, sample, seed, scores)
     basis, _ = leading_right_vectors(rows, columns, np.random.default_rng(seed), _POWER_STEPS)
-    return _in_basis(rows, basis)
+    B = np.asarray(rows.matmul(basis), dtype=np.float64)
+    # Sort the rows canonically, so that the random numbers do not depend on their order.
+    order = order_of_rows(B)
+    is_sample = len(rows) < len(model.A)
+    return Sketch(np.ascontiguousarray(B[order]), basis, order[:0] if is_sample else order)
 
 
 def refined_sketch(known: Sketch, directions: FloatArray, rows: MemoryMatrix) -> Sketch:
-    """Return a sketch whose basis also contains the directions, so that they lose nothing."""
-    beyond = directions.T
-    for _ in range(2):  # twice because of rounding
-        beyond = beyond - known.basis @ (known.basis.T @ beyond)
-    # Directions already in the span of the basis would give random columns.
+    """Return a sketch whose basis also contains the directions, so that they lose nothing.
+
+    ``rows`` are all rows of A, or another sample if the known sketch is one of a sample.
+    """
+    beyond = directions.T - known.basis @ (known.basis.T @ directions.T)
+    # Directions already in the span of the basis would give random columns. The others are
+    # orthogonal to the basis up to the unit roundoff divided by this norm.
     beyond = beyond[:, np.linalg.norm(beyond, axis=0) > _INSIDE]
-    return _in_basis(rows, np.hstack([known.basis, np.linalg.qr(beyond)[0]]))
+    new = np.linalg.qr(beyond)[0]
+    basis = np.hstack([known.basis, new])
+    if len(known.order) == 0:
+        B = np.asarray(rows.matmul(basis), dtype=np.float64)
+        return Sketch(np.ascontiguousarray(B[order_of_rows(B)]), basis, known.order)
+    B = np.asarray(rows.matmul(new), dtype=np.float64)[known.order]
+    return Sketch(np.hstack([known.rows, B]), basis, known.order)
 
 
 def sample_size(n_columns: int, products: int) -> int:
@@ -89,12 +102,6 @@ def sampled_rows(model: FactorModel, sample: int, seed: int, scores: Vector = No
 
 def _missed(squares: FloatArray, scores: FloatArray) -> FloatArray:
     return np.maximum(squares - np.maximum(scores, 0.0).astype(np.float64) ** 2, 0.0)
-
-
-def _in_basis(rows: MemoryMatrix, basis: FloatArray) -> Sketch:
-    B = np.asarray(rows.matmul(basis), dtype=np.float64)
-    # Sort the rows canonically, so that the random numbers do not depend on their order.
-    return Sketch(np.ascontiguousarray(B[order_of_rows(B)]), basis)
 
 
 def order_of_rows(B: FloatArray) -> IntArray:

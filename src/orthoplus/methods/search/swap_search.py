@@ -168,13 +168,13 @@ class SwapSearch(SeededMethod):
         else:
             found = alternate_groups(problem, *_groups_of(X))
             scores = found.scores(model.A)
-        B, basis = sketch_rows(
+        sketch = sketch_rows(
             model, self._columns(problem), self._n_sampled(problem), self.seed, scores
         )
-        first = unit_rows(found.directions @ basis)
-        centers, total = kernels.alternate_centers(B, first, FIRST_STEPS)
+        first = unit_rows(found.directions @ sketch.basis)
+        centers, total = kernels.alternate_centers(sketch.rows, first, FIRST_STEPS)
         point = _point(found, model.A.dtype if isinstance(X, Centers) else X.dtype)
-        return SwapState.first(point, Sketch(B, basis), centers, total)
+        return SwapState.first(point, sketch, centers, total)
 
     def step(self, problem: Problem, state: SwapState) -> SwapState:
         """Run a batch of swaps; after the last batch of a round, run its exact phase."""
@@ -305,8 +305,8 @@ class SwapSearch(SeededMethod):
         if len(model.A) > sample:
             scores = assign_rows(model.A, found.directions).scores
         rows = sampled_rows(model, sample, self.seed + number, scores)
-        known = Sketch(state.sketch, state.basis)
-        B, basis = refined_sketch(known, found.directions, rows)
+        known = Sketch(state.sketch, state.basis, state.order)
+        B, basis, _ = refined_sketch(known, found.directions, rows)
         first = unit_rows(found.directions @ basis)
         centers, total = kernels.alternate_centers(B, first, FIRST_STEPS)
         return state._replace(

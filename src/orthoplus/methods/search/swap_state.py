@@ -27,6 +27,7 @@ class SwapState(NamedTuple):
     n_iter: int
     sketch: FloatArray
     basis: FloatArray
+    order: IntArray
     fine_sketch: FloatArray
     fine_basis: FloatArray
     centers: FloatArray
@@ -58,6 +59,7 @@ class SwapState(NamedTuple):
             n_iter=0,
             sketch=sketch.rows,
             basis=sketch.basis,
+            order=sketch.order,
             fine_sketch=np.zeros((0, 0)),
             fine_basis=np.zeros((0, 0)),
             centers=centers,
