@@ -173,3 +173,8 @@ def test_note_of_many_rows_is_that_of_rows_in_equal_distances(form, table, monke
     (note,) = scaling.note_mixed_units(as_data(form(A)), scaling.Scaling())
     scales = np.abs(A[::9]).mean(axis=0)
     assert f"{scales.max() / scales.min():.0f} times" in note
+
+
+def test_entries_near_the_largest_number_give_no_warning_before_they_are_refused():
+    with pytest.raises(op.InputError, match=r"entries as large as 1\.5e\+308"):
+        op.OrthogonalNMF(1, allow_negative=True).fit([[1.5e308]])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,24 +57,50 @@ COUNTS = [
 ]
 
 
-def some_matrix(rng: np.random.Generator, shape: tuple[int, int]):
-    """Return a matrix, or something like one, and words about it."""
-    content, layout = (str(rng.choice(names)) for names in (CONTENTS, LAYOUTS))
-    kind, scale = str(rng.choice(TYPES)), SCALES[rng.integers(len(SCALES))]
-    A = _content(rng, shape, content)
-    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-        if kind[0] in "f?giu":
-            A = (A * scale).astype(kind)
-        elif kind == "U8":
-            A = A.astype("U8")
-        elif kind == "M8[s]":
-            A = np.nan_to_num(A).astype("i8").astype(kind)
-        else:
-            A = A.astype(kind)
-        try:
-            return _laid_out(A, layout), f"{content} {layout} {kind} {scale:g}"
-        except (TypeError, ValueError):  # SciPy has no such sparse matrix
-            return A, f"{content} C {kind} {scale:g}"
+class Case(NamedTuple):
+    """A call and its data: everything that a try depends on."""
+
+    call: str
+    shape: tuple[int, int]
+    content: str
+    layout: str
+    kind: str
+    scale: float
+    count: object
+    seed: int
+
+    @property
+    def words(self) -> str:
+        """Return the data in words."""
+        data = f"{self.content} {self.layout} {self.kind} {self.scale:g}"
+        return f"{data} {self.shape} k={self.count!r}"
+
+    def matrix(self):
+        """Return a matrix, or something like one."""
+        A = _content(np.random.default_rng(self.seed), self.shape, self.content)
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            if self.kind[0] in "f?giu":
+                A = (A * self.scale).astype(self.kind)
+            elif self.kind == "M8[s]":
+                A = np.nan_to_num(A).astype("i8").astype(self.kind)
+            else:
+                A = A.astype(self.kind)
+            if self.call in SQUARE and A.dtype.kind in "fc":
+                A = (A + A.T) / 2
+            try:
+                return _laid_out(A, self.layout)
+            except (TypeError, ValueError):  # SciPy has no such sparse matrix
+                return A
+
+
+def case_of(number: int, seed: int) -> Case:
+    """Return the case with this number; every call has its turn."""
+    rng = np.random.default_rng([seed, number])
+    call, n = list(calls())[number % len(calls())], int(rng.integers(2, 13))
+    shape = (n, n) if call in SQUARE else (n, int(rng.integers(1, 7)))
+    content, layout, kind = (str(rng.choice(names)) for names in (CONTENTS, LAYOUTS, TYPES))
+    scale, count = (values[rng.integers(len(values))] for values in (SCALES, COUNTS))
+    return Case(call, shape, content, layout, kind, scale, count, int(rng.integers(1 << 30)))
 
 
 def _content(rng: np.random.Generator, shape: tuple[int, int], content: str):
@@ -87,7 +114,7 @@ def _content(rng: np.random.Generator, shape: tuple[int, int], content: str):
     elif content == "zero columns":
         A[:, rng.random(shape[1]) < 0.5] = 0.0
     elif content == "twins":
-        A = A[rng.integers(2, size=shape[0])]
+        A = A[rng.integers(min(2, shape[0]), size=shape[0])]
     elif content == "counts":
         A = rng.integers(4, size=shape) + 0.0
     elif content == "wide":
@@ -178,30 +205,24 @@ def calls():
 SQUARE = ("TraceMin", "SymmetricONMF", "QAP", "laplacian", "ratio_cut", "graph")
 
 
-def try_one(number: int, seed: int) -> dict:
-    """Make one call; a fault is anything but an answer within S+ or an error of a user."""
-    rng = np.random.default_rng([seed, number])
-    table = calls()
-    name = list(table)[number % len(table)]
-    n = int(rng.integers(2, 13))
-    shape = (n, n) if name in SQUARE else (n, int(rng.integers(1, 7)))
-    A, words = some_matrix(rng, shape)
-    if name in SQUARE and isinstance(A, np.ndarray) and A.ndim == 2 and A.dtype.kind in "fc":
-        with np.errstate(all="ignore"):
-            A = (A + A.T) / 2 if A.shape[0] == A.shape[1] else A
-    k = COUNTS[rng.integers(len(COUNTS))]
-    row = {"number": number, "call": name, "data": f"{words} {shape} k={k!r}", "fault": ""}
+def fault_of(case: Case) -> str:
+    """Make the call; a fault is anything but an answer within S+ or an error of a user."""
+    A = case.matrix()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
             warnings.simplefilter("ignore", UserWarning)
-            found = table[name](A, k)
-        row["fault"] = judge(found)
+            return judge(calls()[case.call](A, case.count))
     except (ValueError, TypeError, RuntimeWarning) as error:
-        row["fault"] = "" if is_a_sentence(error) else trace_of(error)
+        return "" if is_a_sentence(error) else trace_of(error)
     except Exception as error:
-        row["fault"] = trace_of(error)
-    return row
+        return trace_of(error)
+
+
+def try_one(number: int, seed: int) -> dict:
+    """Return the outcome of the case with this number."""
+    case = case_of(number, seed)
+    return {"number": number, "call": case.call, "data": case.words, "fault": fault_of(case)}
 
 
 def judge(found) -> str:

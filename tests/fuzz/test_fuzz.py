@@ -8,6 +8,8 @@ from pathlib import Path
 import arrays
 import files
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from parallel import WAYS, attack_parallel
 from state import attack_kills
 
@@ -27,6 +29,28 @@ def test_spoiled_files_are_read_or_refused():
 def test_calls_answer_or_refuse_whatever_the_data():
     found = arrays.attack_arrays(56, seed=7)
     assert found["faults"] == []
+
+
+@st.composite
+def cases(draw):
+    call = draw(st.sampled_from(sorted(arrays.calls())))
+    n, r = draw(st.integers(1, 12)), draw(st.integers(1, 6))
+    names = [st.sampled_from(list(dict.fromkeys(of))) for of in (arrays.CONTENTS, arrays.LAYOUTS)]
+    return arrays.Case(
+        call,
+        (n, n if call in arrays.SQUARE else r),
+        *(draw(name) for name in names),
+        draw(st.sampled_from(list(dict.fromkeys(arrays.TYPES)))),
+        draw(st.sampled_from(arrays.SCALES) | st.floats(1e-320, 1e308)),
+        draw(st.sampled_from(arrays.COUNTS)),
+        draw(st.integers(0, 1 << 30)),
+    )
+
+
+@given(cases())
+@settings(max_examples=100)
+def test_the_smallest_data_that_a_call_cannot_bear_is_found(case):
+    assert arrays.fault_of(case) == ""
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "fork"])

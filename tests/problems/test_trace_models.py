@@ -338,3 +338,11 @@ def test_bad_options_of_the_models_are_explained(rng):
         ratio_cut(W, 2, evenness=-1.0)
     with pytest.raises(ValueError, match="`A` has 1 entries that are NaN"):
         nonnegative_pca(np.array([[1.0, np.nan]]), 1)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("problem", [TraceMin, SymmetricONMF, laplacian_embedding])
+def test_matrices_whose_eigenvalues_overflow_are_refused_by_their_name(problem, form, rng):
+    M = similarity(9, rng) * 1e307
+    with pytest.raises(op.InputError, match=r"`[MW]` has entries as large as .*e\+30[678]"):
+        problem(form(M), 2)

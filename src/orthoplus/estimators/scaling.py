@@ -73,7 +73,7 @@ def note_mixed_units(A: DataMatrix, scaling: Scaling) -> tuple[str, ...]:
         A = A.sample_rows(np.arange(_ROWS_FOR_SCALES) * len(A) // _ROWS_FOR_SCALES)
     scales = column_sizes(A)
     scales = scales[(scales > 0) & np.isfinite(scales)]
-    if not len(scales) or not scales.max() >= _MIXED_UNITS * scales.min():
+    if not len(scales) or not scales.max() / _MIXED_UNITS >= scales.min():
         return ()
     ratio = scales.max() / max(scales.min(), scales.max() / _LARGEST_RATIO)
     return (
