@@ -74,8 +74,8 @@ def held_by(labels: IntArray, weights: FloatArray, sums: FloatArray) -> Held:
 def normalized(B: FloatArray) -> tuple[FloatArray, float]:
     """Divide B by a power of 2 near its largest entry; also return the square of that power.
 
-    The moves multiply six entries, which could overflow. Powers of 2 change no rounding. Entries of
-    moderate size stay as they are.
+    The moves multiply six entries, which could overflow. Powers of 2 change no rounding. If the
+    largest entry is of moderate size, B is returned unchanged.
     """
     _, exponent = np.frexp(max(B.max(initial=0.0), -B.min(initial=0.0)))
     if abs(exponent) <= MAX_EXPONENT:
