@@ -112,9 +112,9 @@ def test_bad_input_is_explained(rng):
         NSC(7).fit(X)
     with pytest.raises(ValueError, match=r"`affinity='cosine'` is unknown. Choose one of nearest"):
         NSC(2, affinity="cosine").fit(X)
-    with pytest.raises(ValueError, match=r"`W` has shape \(6, 3\): a square matrix"):
+    with pytest.raises(ValueError, match=r"`X` has shape \(6, 3\): a square matrix"):
         NSC(2, affinity="precomputed").fit(X)
-    with pytest.raises(ValueError, match="`W` is not symmetric"):
+    with pytest.raises(ValueError, match="`X` is not symmetric"):
         NSC(2, affinity="precomputed").fit(rng.random((6, 6)))
     with pytest.raises(ValueError, match=r"`n_neighbors=0` is out of range"):
         NSC(2, n_neighbors=0).fit(X)

@@ -70,13 +70,13 @@ def as_features(A: Any, name: str) -> Any:
     return A
 
 
-def as_similarity(W: Any) -> Any:
+def as_similarity(W: Any, name: str = "W") -> Any:
     """Return a symmetric nonnegative matrix of float64, dense or CSR."""
-    W = as_symmetric(as_matrix_or_sparse(W, "W"), "W")
+    W = as_symmetric(as_matrix_or_sparse(W, name), name)
     smallest = W.min() if min(W.shape) else 0.0
     if smallest < 0:
         raise InputError(
-            f"`W` has negative entries (the smallest is {smallest:.3g}): similarities are needed. "
-            f"For a matrix with entries of both signs, use TraceMin(M, k)."
+            f"`{name}` has negative entries (the smallest is {smallest:.3g}): similarities are "
+            f"needed. For a matrix with entries of both signs, use TraceMin(M, k)."
         )
     return W

@@ -15,6 +15,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.graphs import graph_matrix, is_graph
+from orthoplus.data.similarity import as_similarity
 from orthoplus.estimators.callbacks import (
     FitTasks,
     WatchedEstimator,
@@ -142,7 +143,9 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
             ensure_min_samples=2,
         )
         is_own = is_own or self.affinity == "precomputed"
-        self.affinity_matrix_ = align_sparse(A if is_own else self._similarity(A))
+        self.affinity_matrix_ = align_sparse(
+            as_similarity(A, "X") if is_own else self._similarity(A)
+        )
         # Isolated vertices have a zero row of W: the Laplacian does not determine their cluster.
         self._vertices = _linked(A) if is_own else np.arange(A.shape[0])
         n = len(self._vertices)
@@ -214,8 +217,6 @@ class NonnegativeSpectralClustering(Certified, ClusterMixin, WatchedEstimator): 
 
 def _linked(W: Any) -> IntArray:
     """Return the rows that have an entry off the diagonal."""
-    if W.shape[0] != W.shape[1]:  # the problem raises the error
-        return np.arange(W.shape[0])
     links = np.asarray((W != 0).sum(axis=1)).ravel() - (W.diagonal() != 0)
     return np.flatnonzero(links > 0)
 
