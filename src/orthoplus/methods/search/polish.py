@@ -10,7 +10,7 @@ from orthoplus.core.checks import check_count, check_positive, check_range
 from orthoplus.core.outer_method import OuterMethodBase, RestStop
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
-from orthoplus.geometry.stiefel import keep_largest
+from orthoplus.geometry.stiefel import keep_largest, labels_of
 from orthoplus.methods.refine import refine
 from orthoplus.projection import project_stiefel_plus
 
@@ -82,8 +82,9 @@ class Polish(OuterMethodBase):
         """Perform one step that decreases the value; return the same point if none does."""
         # A step must decrease f by this share of its size.
         enough = state.value - self.decrease * max(abs(state.value), np.finfo(float).tiny)
+        limits, labels = {"tol": self.tol, "max_passes": self.max_passes}, labels_of(state.X)
         for C, curvature in self._models(problem, state):
-            nearest = project_stiefel_plus(C, tol=self.tol, max_passes=self.max_passes)
+            nearest = project_stiefel_plus(C, **limits, start=labels)
             X = nearest.X.astype(C.dtype, copy=False)
             is_own = curvature == 0.0  # X is optimal on its support: only another one can gain
             if ((X > 0) == (state.X > 0)).all() if is_own else (X == state.X).all():

@@ -63,8 +63,9 @@ class Scores:
         models = (self._model(L) for L in _STEP_CURVATURES) if own is None else iter((own,))
         for C in models:
             # The point of S+ closest to C minimizes the model; skip it if it keeps all labels.
-            found = project_stiefel_plus(C, tol=_PROJECTION_TOL, max_passes=_PROJECTION_PASSES)
-            if not np.array_equal(found.labels, self.point.labels):
+            labels, limits = self.point.labels, (_PROJECTION_TOL, _PROJECTION_PASSES)
+            found = project_stiefel_plus(C, tol=limits[0], max_passes=limits[1], start=labels)
+            if not np.array_equal(found.labels, labels):
                 yield found.labels, found.weights.astype(self.X.dtype)
 
     @cached_property
