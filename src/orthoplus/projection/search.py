@@ -73,7 +73,8 @@ def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
 def assigned_sums(C: FloatArray, labels: IntArray) -> FloatArray:
     """Return S_j, the sum of P_ij over the rows of j."""
     gain = np.maximum(_entries(C, labels), 0.0) ** 2
-    return np.bincount(labels[labels >= 0], weights=gain, minlength=C.shape[1])
+    sums = np.bincount(labels[labels >= 0], weights=gain, minlength=C.shape[1])
+    return sums.astype(np.float64)  # bincount of nothing returns integers
 
 
 def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
