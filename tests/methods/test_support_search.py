@@ -10,6 +10,7 @@ from orthoplus.core.method import iterate, run
 from orthoplus.geometry.stiefel import assemble, keep_largest, random_stiefel_plus, violation
 from orthoplus.linalg.row_gains import entries_of
 from orthoplus.methods import SupportSearch
+from orthoplus.methods.refine import refine_and_evaluate
 from orthoplus.methods.search.support_descent import SupportPoint, point_of, try_support
 from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
 from orthoplus.methods.search.support_search import improve_support
@@ -217,6 +218,43 @@ def test_clear_clusters_are_not_kicked_and_claims_hold():
                 assert try_support(problem, *neighbor).point.value >= result.value - 1e-12
     unclear = op.solve(planted(60, 3, 2.0, 0), method=SupportSearch())
     assert unclear.n_iter > 1
+
+
+def test_bounds_that_exclude_all_moves_need_no_other_score(monkeypatch):
+    problem = planted(60, 3, 0.1, 0)
+    X = op.solve(problem, search=False).X
+    scores = Scores(problem, point_of(problem, X))
+    assert scores.exclude_all(0.0)
+    assert scores.gains.max() < 0.0  # what the bounds prove
+    monkeypatch.setattr(KIndicators, "move_gains", lambda *_: pytest.fail("gains were computed"))
+    assert op.solve(problem, X, method=SupportSearch()).is_row_optimal is True
+
+
+def test_bounds_exclude_nothing_if_a_row_can_gain_or_is_alone():
+    problem = planted(60, 3, 0.1, 0)
+    wrong = assemble(np.r_[1, np.arange(1, 60) % 3], np.ones(60), 3)
+    alone = assemble(np.r_[0, 1 + np.arange(59) % 2], np.ones(60), 3)
+    for X in (wrong, alone):
+        assert not Scores(problem, point_of(problem, X)).exclude_all(0.0)
+    # Without bounds, nothing is excluded.
+    plain = TraceMin(np.eye(4), 2)
+    assert not Scores(plain, point_of(plain, np.eye(4, 2))).exclude_all(np.inf)
+
+
+def test_search_starts_at_a_refined_point_as_it_is(rng):
+    problem = planted(60, 3, 0.3, 0)
+    X = problem.refine(random_stiefel_plus(60, 3, rng))
+    state = SupportSearch().init(problem, X, {"value": 1.25})
+    assert state.X is X
+    assert state.value == 1.25
+
+
+@every_problem
+def test_refinement_returns_the_value_of_its_point(name, rng):
+    problem = PROBLEMS[name](rng)
+    X = random_stiefel_plus(*problem.shape, rng)
+    refined, value = refine_and_evaluate(problem, X)
+    assert value == problem.value(refined) <= problem.value(X)
 
 
 def test_exchanges_are_tried_if_every_row_is_alone(rng):

@@ -346,3 +346,29 @@ def test_give_rows_is_the_best_matching():
     best = max(merit[list(t), [0, 1, 2]].sum() for t in itertools.permutations(range(30), 3))
     assert total == pytest.approx(best)
     assert merit[rows, [0, 1, 2]].sum() == pytest.approx(best)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_optimal_start_is_proved_in_one_pass(dtype, rng):
+    C = planted_projection(200, 5, 0.5, rng).C.astype(dtype)
+    best = project_stiefel_plus(C)
+    again = project_stiefel_plus(C, start=best.labels)
+    assert again.status is Status.CERTIFIED
+    assert again.passes == 2.0  # the maxima of the columns, and the proof
+    assert (again.labels == best.labels).all()
+    assert again.value == pytest.approx(best.value, rel=ROUNDING)
+    assert again.bound >= best.value * (1.0 - ROUNDING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_value_does_not_depend_on_the_start(kind, rng):
+    for _ in range(20):
+        C = np.vstack([small_matrix(rng, kind)[:, :1] for _ in range(6)])
+        C = np.hstack([C, rng.permutation(C)])
+        if len(C) <= certify.TINY_ROWS:
+            continue
+        start = rng.integers(-1, 2, len(C))
+        plain, started = project_stiefel_plus(C), project_stiefel_plus(C, start=start)
+        assert started.bound >= plain.value - ROUNDING * plain.size
+        if plain.status is started.status is Status.CERTIFIED:
+            assert started.value == pytest.approx(plain.value, rel=ROUNDING, abs=ROUNDING)

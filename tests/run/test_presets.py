@@ -102,6 +102,13 @@ def test_subclass_has_the_preset_of_its_parent(rng):
     assert preset_of(Mine(A, 2)) is preset_of(ONMF(A, 2))
 
 
+def test_method_for_indicators_is_checked_once_per_number_of_columns(rng):
+    problems = [KIndicators(rng.random((9, k))) for k in (2, 3, 2)]
+    first, other, again = (preset_of(p).method(p, 0) for p in problems)
+    assert first is again
+    assert (first, other) == (EP4Orth.for_indicators(2), EP4Orth.for_indicators(3))
+
+
 def test_methods_with_a_search_of_their_own_and_baselines_are_not_searched_after():
     for method in (METHODS["swap_search"](), METHODS["support_search"](), op.baselines.OPNMF()):
         assert search_after(method, (9, 2)) is None

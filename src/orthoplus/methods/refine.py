@@ -59,23 +59,30 @@ def refine(problem: Problem, X: FloatArray) -> FloatArray:
            [0.8, 0. ],
            [0. , 1. ]])
     """
-    X = _refine_on_support(problem, X)
+    return refine_and_evaluate(problem, X)[0]
+
+
+def refine_and_evaluate(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
+    """Return the point of `refine` and f there, which the refinement has computed already."""
+    X, value = _refine_on_support(problem, X)
     for _ in range(MAX_ROUNDS):
         recalled = _recall_rows(problem, X)
         if recalled is None:
             break
-        moved = _refine_on_support(problem, recalled)
-        if not problem.value(moved) < problem.value(X):
+        moved, moved_value = _refine_on_support(problem, recalled)
+        if not moved_value < value:
             break
-        X = moved
-    return X
+        X, value = moved, moved_value
+    return X, value
 
 
-def _refine_on_support(problem: Problem, X: FloatArray) -> FloatArray:
+def _refine_on_support(problem: Problem, X: FloatArray) -> tuple[FloatArray, float]:
     closed = problem.refine(X)
     if closed is None:
-        return _descend_on_support(problem, X)
-    return closed if problem.value(closed) <= problem.value(X) else X
+        X = _descend_on_support(problem, X)
+        return X, problem.value(X)
+    before, after = problem.value(X), problem.value(closed)
+    return (closed, after) if after <= before else (X, before)
 
 
 def _recall_rows(problem: Problem, X: FloatArray) -> FloatArray | None:

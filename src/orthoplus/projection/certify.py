@@ -32,7 +32,7 @@ from orthoplus.projection.dual import (
     window_slack,
 )
 from orthoplus.projection.lattice import has_common_measure
-from orthoplus.projection.passes import Budget, Search, run, start_search
+from orthoplus.projection.passes import Budget, Search, run, settle, start_search
 from orthoplus.projection.prices import price_rows
 from orthoplus.projection.search import (
     Assignment,
@@ -133,6 +133,7 @@ def project_stiefel_plus(
     tol: float = 1e-12,
     max_passes: int | None = None,
     time_limit: float | None = None,
+    start: IntArray | None = None,
 ) -> CertifiedProjection:
     r"""Maximize :math:`\langle C, X \rangle` over :math:`X \ge 0,\ X^T X = I`, with an upper bound.
 
@@ -150,6 +151,9 @@ def project_stiefel_plus(
         that it splits. The default is 100, or no limit if there is a time limit.
     time_limit : float, optional
         Number of seconds after which no further pass or node is started.
+    start : ndarray of shape (n,), optional
+        Column of each row, -1 for none, of an assignment that may be optimal or close to it. If so,
+        one to four passes prove it; otherwise these passes are in addition to the others.
 
     Returns
     -------
@@ -182,7 +186,7 @@ def project_stiefel_plus(
     maxima = kernels.column_maxima(C)
     top = float(maxima.max())
     scaled, scale = _scaled(C, top)
-    best, bound, passes = _solve(scaled, _divided(maxima, scale), budget)
+    best, bound, passes = _solve(scaled, _divided(maxima, scale), budget, start)
     used = np.flatnonzero(best.labels >= 0)
     if scale != 1.0 and (scaled[used, best.labels[used]] <= LOWEST[C.dtype]).any():
         # A column must take a negative entry that dwarfs all positive ones: scale by that entry.
@@ -226,7 +230,9 @@ def _divided(C: FloatArray, scale: float) -> FloatArray:
         return np.maximum(C / scale, C.dtype.type(LOWEST[C.dtype]))
 
 
-def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignment, float, float]:
+def _solve(
+    C: FloatArray, maxima: FloatArray, budget: Budget, start: IntArray | None = None
+) -> tuple[Assignment, float, float]:
     """Return the best assignment, a bound of at least its value, and the number of passes."""
     n, k = C.shape
     maxima = np.where(maxima > NEGLIGIBLE * maxima.max(), maxima, np.minimum(maxima, 0.0))
@@ -235,7 +241,8 @@ def _solve(C: FloatArray, maxima: FloatArray, budget: Budget) -> tuple[Assignmen
     elif n <= TINY_ROWS:
         best, passes = evaluate(C, kernels.best_partition(C)), 2.0
     else:
-        search = _certify(C, maxima, budget)
+        settled = None if start is None else settle(C, maxima, start)
+        search = _certify(C, maxima, budget) if settled is None else settled
         return search.best, max(search.bound, search.best.value), search.passes
     # All assignments were compared, so the gap consists of rounding only.
     return best, best.value + ROUNDING * best.size, passes

@@ -29,6 +29,7 @@ from orthoplus.projection.dual import (
 from orthoplus.projection.search import (
     NO_ASSIGNMENT,
     Assignment,
+    assigned_sums,
     chosen_sums,
     evaluate,
     fill_columns,
@@ -53,6 +54,7 @@ RESTRICTED_SHARE, RESTRICTED_TOL = 0.01, 1e-14
 MAX_STALLS, STALL_SHARE = 5, 0.01
 MAX_RAISES = 4  # largest number of passes that only raise the weights of columns without pairs
 ROUNDING_SWEEPS = 5  # number of sweeps of single moves after rounding
+SETTLING_PASSES = 4  # largest number of passes from a given assignment
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,30 @@ def run(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -> Se
     ):
         search = step(C, maxima, search, budget)
     return replace(search, keep=no_pairs(len(C)))  # only passes need them, and they take memory
+
+
+def settle(C: FloatArray, maxima: FloatArray, labels: IntArray) -> Search | None:
+    """Alternate between the weights of an assignment and the row maxima at these weights.
+
+    With w_j = 1 / (2 sqrt(S_j)), an assignment of every row to its maximum of w_j P_ij is optimal,
+    because D(w) equals its value. Return the search if it ends there within rounding, else None.
+    """
+    if not (maxima > 0.0).all():
+        return None
+    sums, exact = assigned_sums(C, labels), Budget(0.0)
+    best = Assignment(labels, sums, float(np.sqrt(sums).sum()))
+    for n_pass in range(1, SETTLING_PASSES + 1):
+        if not (best.sums > 0.0).all():
+            return None
+        root = np.sqrt(np.sqrt(best.sums.max() / best.sums))
+        found, sums = kernels.assign_rows(C, root)
+        bound, weights = scaled_dual(root, sums, maxima > 0.0)
+        keep, passes = no_pairs(len(C)), 1.0 + n_pass
+        search = Search(root, 1.0, 1.0, keep, -np.inf, best, bound, weights, passes)
+        if search.is_closed(exact):
+            return search
+        best = Assignment(found, sums, float(np.sqrt(sums).sum()))
+    return None
 
 
 def _coarse_root(C: FloatArray, root: FloatArray) -> tuple[FloatArray, float]:

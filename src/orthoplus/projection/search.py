@@ -70,6 +70,13 @@ def evaluate(C: FloatArray, labels: IntArray) -> Assignment:
     return Assignment(labels, np.maximum(values, 0.0) ** 2, float(values.sum()))
 
 
+def assigned_sums(C: FloatArray, labels: IntArray) -> FloatArray:
+    """Return S_j, the sum of P_ij over the rows of j."""
+    gain = np.maximum(_entries(C, labels), 0.0) ** 2
+    sums = np.bincount(labels[labels >= 0], weights=gain, minlength=C.shape[1])
+    return sums.astype(np.float64)  # bincount of nothing returns integers
+
+
 def _entries(C: FloatArray, labels: IntArray) -> FloatArray:
     """Return C_{i, label(i)} of the rows that have a label, in float64."""
     rows = np.flatnonzero(labels >= 0)

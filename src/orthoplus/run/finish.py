@@ -15,11 +15,11 @@ from orthoplus.core.status import STATIONARITY_TOL, Status
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import keep_largest, order_of_appearance
-from orthoplus.methods.refine import refine
+from orthoplus.methods.refine import refine_and_evaluate
 from orthoplus.methods.search.support_search import SupportSearch
 from orthoplus.optimality.conditions import stationarity
 from orthoplus.projection import project_stiefel_plus
-from orthoplus.run.monitor import Budget, CountedProblem, RunMonitor
+from orthoplus.run.monitor import CountedProblem, RunMonitor
 
 # With these statuses, no search over supports follows.
 ENDED_FROM_OUTSIDE = (Status.INTERRUPTED, Status.TIME_LIMIT, Status.CALLBACK)
@@ -58,9 +58,10 @@ def finish(
         problem = problem.warm(state.Y)
     is_row_optimal: bool | None = None if state is None else method.is_row_optimal(state)
     with monitor.workspace.lending():
-        X, status = _best_feasible(problem, start, monitor, status)
+        X, value, status = _best_feasible(problem, start, monitor, status)
     if search is not None and status not in ENDED_FROM_OUTSIDE:
-        X, is_row_optimal, status = _searched(problem, X, monitor.budget, status, search)
+        timed = CountedProblem(problem, monitor.budget)
+        X, is_row_optimal, status = _searched(timed, X, value, status, search)
     if problem.is_column_symmetric:
         X = X[:, order_of_appearance(kernels.largest_entries(X)[0], X.shape[1])]
     answer = Answer(
@@ -103,14 +104,17 @@ def report(
 
 
 def _searched(
-    problem: Problem, X: FloatArray, budget: Budget, status: Status, search: SupportSearch
+    problem: CountedProblem, X: FloatArray, value: float, status: Status, search: SupportSearch
 ) -> tuple[FloatArray, bool | None, Status]:
-    """Search over supports from X; return the best point, row optimality, and the status."""
-    timed, best = CountedProblem(problem, budget), X
+    """Search over supports from a refined X with this value.
+
+    Return the best point, whether no move of a single row improves it, and the status.
+    """
+    budget, best = problem.budget, X
     is_row_optimal: bool | None = None
-    stop = search.stop()
+    stop, carry = search.stop(), {"n_eval": budget.n_eval, "value": value}
     try:
-        for state in iterate(timed, search, search.init(timed, X, {"n_eval": budget.n_eval})):
+        for state in iterate(problem, search, search.init(problem, X, carry)):
             best, is_row_optimal = state.X, state.is_row_optimal or None
             budget.check_time()
             if stop(state) is not Status.RUNNING:
@@ -147,37 +151,44 @@ def _norm(G: FloatArray) -> float:
 
 def _best_feasible(
     problem: Problem, X0: FloatArray | None, monitor: RunMonitor, status: Status
-) -> tuple[FloatArray, Status]:
-    """Refine the last iterate, or X^feas if it is better, until time runs out or Ctrl-C."""
+) -> tuple[FloatArray, float, Status]:
+    """Refine the last iterate, or X^feas if it is better, until time runs out or Ctrl-C.
+
+    Return the point, f there, and the status.
+    """
     state = monitor.state
     last: Any = X0 if state is None else state.X
     rounded = keep_largest(last, _nearest)  # Procedure 1
     starts = [] if X0 is None else [keep_largest(X0)]
     X_feas = None if state is None else monitor.method.feasible_point(state)
-    if X_feas is not None:
+    # Without a safeguard, X^feas is the rounded start.
+    if X_feas is not None and not (starts and np.array_equal(X_feas, starts[0])):
         starts.append(X_feas)
     timed = CountedProblem(problem, monitor.budget)
     try:
-        X = _descend(timed, rounded, monitor.method)
+        X, value = _descend(timed, rounded, monitor.method)
         # The start or X^feas may be better than the refined last iterate.
         for start in starts:
-            if _objective_or_inf(timed, start) < _objective_or_inf(timed, X):
-                X = _descend(timed, start, monitor.method)
+            if _objective_or_inf(timed, start) < (np.inf if np.isnan(value) else value):
+                X, value = _descend(timed, start, monitor.method)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except OutOfTimeError:
         status = Status.TIME_LIMIT
     else:
-        return X, status
-    return min((rounded, *starts), key=lambda Z: _objective_or_inf(problem, Z)), status
+        return X, value, status
+    values = [_objective_or_inf(problem, Z) for Z in (rounded, *starts)]
+    best = int(np.argmin(values))
+    return (rounded, *starts)[best], values[best], status
 
 
-def _descend(problem: Problem, X: FloatArray, method: OuterMethodBase) -> FloatArray:
+def _descend(problem: Problem, X: FloatArray, method: OuterMethodBase) -> tuple[FloatArray, float]:
     """Refine X on its support, or polish it if the method requests that; never worse."""
     polish = method.polish
     if polish is None:
-        return refine(problem, X)
-    return np.asarray(run(problem, polish, polish.init(problem, X), polish.stop())[0].X)
+        return refine_and_evaluate(problem, X)
+    state = run(problem, polish, polish.init(problem, X), polish.stop())[0]
+    return state.X, state.value
 
 
 def _objective_or_inf(problem: Problem, X: FloatArray) -> float:

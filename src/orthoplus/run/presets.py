@@ -6,6 +6,7 @@ solved by the best known method.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from orthoplus.core.outer_method import OuterMethod, as_outer_method
@@ -67,6 +68,12 @@ def _penalty_method(problem: Problem, number: int) -> EP4Orth:
     return EP4Orth(penalty_start=_FIRST_PENALTIES[number % len(_FIRST_PENALTIES)])
 
 
+@lru_cache
+def _indicators_method(k: int) -> EP4Orth:
+    # Checking the options takes as long as a few steps on a small embedding.
+    return EP4Orth.for_indicators(k)
+
+
 _ANY_SMOOTH = Preset(_penalty_method)
 _PRESETS: dict[type[Problem], Preset] = {
     # The certified projection in one step; see `Polish`.
@@ -81,7 +88,7 @@ _PRESETS: dict[type[Problem], Preset] = {
     # The start of the paper depends on the rotation of U. Without clear clusters, alternating
     # projections often lead to a better one.
     KIndicators: Preset(
-        lambda problem, number: EP4Orth.for_indicators(problem.shape[1]),
+        lambda problem, number: _indicators_method(problem.shape[1]),
         reduce=KIndicators.scaled,
         challenger=KindAP(),
     ),

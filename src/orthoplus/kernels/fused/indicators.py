@@ -47,16 +47,29 @@ def _alternate(U, labels, weights, M, T, G, S, best, target, last, residuals, li
             for i in range(k):
                 for j in range(k):
                     T[i, j] = M[i, j] / size
-            for _ in range(_MAX_STEPS):
+            for step in range(_MAX_STEPS):
                 error = 0.0
-                for i in range(k):  # G = T T' - I, symmetric
+                for i in range(k):  # G = T T', symmetric
                     for j in range(i + 1):
                         total = 0.0
                         for c in range(k):
                             total += T[i, c] * T[j, c]
-                        total -= 1.0 if i == j else 0.0
-                        error += total * total if i == j else 2.0 * total * total
                         G[i, j] = G[j, i] = total
+                if step == 0:  # scale T again by the largest row sum of T T', a sharper bound
+                    size = 0.0
+                    for i in range(k):
+                        row = 0.0
+                        for j in range(k):
+                            row += abs(G[i, j])
+                        size = max(size, row)
+                    for i in range(k):
+                        for j in range(k):
+                            T[i, j] /= math.sqrt(size)
+                            G[i, j] /= size
+                for i in range(k):  # G = T T' - I
+                    G[i, i] -= 1.0
+                    for j in range(k):
+                        error += G[i, j] * G[i, j]
                 for i in range(k):  # S = T - G T / 2
                     for c in range(k):
                         S[i, c] = T[i, c]

@@ -10,8 +10,8 @@ from orthoplus.core.checks import check_count, check_positive, check_range
 from orthoplus.core.outer_method import OuterMethodBase, RestStop
 from orthoplus.core.problem import Problem
 from orthoplus.core.types import Carry, FloatArray
-from orthoplus.geometry.stiefel import keep_largest
-from orthoplus.methods.refine import refine
+from orthoplus.geometry.stiefel import keep_largest, labels_of
+from orthoplus.methods.refine import refine_and_evaluate
 from orthoplus.projection import project_stiefel_plus
 
 # Maximum number of doublings of L per step.
@@ -75,21 +75,20 @@ class Polish(OuterMethodBase):
 
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> PolishState:
         """Return the state at X rounded to S+ and refined on its support."""
-        X = refine(problem, keep_largest(X))
-        return PolishState(X, problem.value(X), 0.0, 0, False)
+        return PolishState(*refine_and_evaluate(problem, keep_largest(X)), 0.0, 0, False)
 
     def step(self, problem: Problem, state: PolishState) -> PolishState:
         """Perform one step that decreases the value; return the same point if none does."""
         # A step must decrease f by this share of its size.
         enough = state.value - self.decrease * max(abs(state.value), np.finfo(float).tiny)
+        tol, max_passes, start = self.tol, self.max_passes, labels_of(state.X)
         for C, curvature in self._models(problem, state):
-            nearest = project_stiefel_plus(C, tol=self.tol, max_passes=self.max_passes)
+            nearest = project_stiefel_plus(C, tol=tol, max_passes=max_passes, start=start)
             X = nearest.X.astype(C.dtype, copy=False)
             is_own = curvature == 0.0  # X is optimal on its support: only another one can gain
             if ((X > 0) == (state.X > 0)).all() if is_own else (X == state.X).all():
                 break
-            X = refine(problem, X)
-            value = problem.value(X)
+            X, value = refine_and_evaluate(problem, X)
             if value < enough:
                 return PolishState(X, value, curvature, state.n_iter + 1, False)
         return state._replace(n_iter=state.n_iter + 1, is_fixed=True)

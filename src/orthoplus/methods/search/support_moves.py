@@ -28,26 +28,29 @@ _EXCHANGED_ROWS = 4
 
 
 class Scores:
-    """Score all moves of single rows at a point.
-
-    Attributes
-    ----------
-    gains : ndarray of shape (n, k + 1)
-        Gain of each move, as in `orthoplus.linalg.row_gains`.
-    is_exact : bool
-        Whether the gain of a move that keeps the other rows in proportion equals its score.
-    """
+    """Score all moves of single rows at a point; every score is computed when it is needed."""
 
     def __init__(self, problem: Problem, point: SupportPoint) -> None:
         self.problem: Problem = problem
         self.point: SupportPoint = point
         self.X = point.dense(problem.shape[1])
-        gains = problem.move_gains(self.X)
-        self.is_exact: bool = gains is not None and problem.has_exact_gains
         self.gradient: FloatArray | None = None
-        if gains is None:
-            gains = linear_gains(point.labels, point.weights, self._model(_CURVATURE))
-        self.gains = gains
+
+    @cached_property
+    def _own_gains(self) -> FloatArray | None:
+        return self.problem.move_gains(self.X)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the gain of a move that keeps the other rows in proportion equals its score."""
+        return self.problem.has_exact_gains and self._own_gains is not None
+
+    @cached_property
+    def gains(self) -> FloatArray:
+        """Gain of each move, an (n, k + 1) matrix as in `orthoplus.linalg.row_gains`."""
+        if self._own_gains is not None:
+            return self._own_gains
+        return linear_gains(self.point.labels, self.point.weights, self._model(_CURVATURE))
 
     def _model(self, curvature: float) -> FloatArray:
         """Return L X - grad f(X), whose projection onto S+ minimizes the quadratic model."""
@@ -63,15 +66,31 @@ class Scores:
         models = (self._model(L) for L in _STEP_CURVATURES) if own is None else iter((own,))
         for C in models:
             # The point of S+ closest to C minimizes the model; skip it if it keeps all labels.
-            found = project_stiefel_plus(C, tol=_PROJECTION_TOL, max_passes=_PROJECTION_PASSES)
-            if not np.array_equal(found.labels, self.point.labels):
+            labels, limits = self.point.labels, (_PROJECTION_TOL, _PROJECTION_PASSES)
+            found = project_stiefel_plus(C, tol=limits[0], max_passes=limits[1], start=labels)
+            if not np.array_equal(found.labels, labels):
                 yield found.labels, found.weights.astype(self.X.dtype)
+
+    @cached_property
+    def _own_bounds(self) -> FloatArray | None:
+        return self.problem.move_gain_bounds(self.X)
 
     @cached_property
     def bounds(self) -> FloatArray:
         """Upper bounds on the gains; infinite for a possible move if the problem provides none."""
-        bounds = self.problem.move_gain_bounds(self.X)
-        return np.where(np.isfinite(self.gains), np.inf, -np.inf) if bounds is None else bounds
+        if self._own_bounds is not None:
+            return self._own_bounds
+        return np.where(np.isfinite(self.gains), np.inf, -np.inf)
+
+    def exclude_all(self, least: float) -> bool:
+        """Return whether the bounds prove that no row can move alone and gain over ``least``.
+
+        A row that is alone in its column has no bound: exchanges might still move it.
+        """
+        bounds = self._own_bounds
+        return bounds is not None and not (
+            (bounds > least).any() or np.isneginf(bounds).all(axis=1).any()
+        )
 
     @cached_property
     def is_alone(self) -> BoolArray:

@@ -13,7 +13,7 @@ from orthoplus.core.status import Status
 from orthoplus.core.types import ROUNDOFF, Carry, FloatArray, IntArray
 from orthoplus.geometry.stiefel import keep_largest
 from orthoplus.linalg.row_gains import entries_of
-from orthoplus.methods.refine import refine
+from orthoplus.methods.refine import refine_and_evaluate
 from orthoplus.methods.search.support_descent import SupportPoint, try_support
 from orthoplus.methods.search.support_moves import Scores, exchanged, kicked, moved
 
@@ -125,16 +125,20 @@ class SupportSearch(SeededMethod):
     def init(self, problem: Problem, X: FloatArray, carry: Carry | None = None) -> SearchState:
         """Round X to S+ and refine it on its support.
 
-        ``carry`` may contain ``n_eval``, the number of evaluations of the preceding run.
+        ``carry`` may contain ``n_eval``, the number of evaluations of the preceding run, and
+        ``value``, the value of f if X is in S+ and refined already.
         """
-        X = refine(problem, keep_largest(X))
+        carry = carry or {}
+        value = carry.get("value")
+        if value is None:
+            X, value = refine_and_evaluate(problem, keep_largest(X))
         n, k = problem.shape
         # Small problems get more evaluations, and a long run before the search allows a long
         # search.
-        least = max(self.effort / (n * k), _SHARE_OF_RUN * (carry or {}).get("n_eval", 0))
+        least = max(self.effort / (n * k), _SHARE_OF_RUN * carry.get("n_eval", 0))
         return SearchState(
             X=X,
-            value=problem.value(X),
+            value=value,
             n_iter=0,
             n_eval=0,
             limit=int(min(max(least, _LEAST_EVAL), _MOST_EVAL)),
@@ -176,8 +180,7 @@ class SupportSearch(SeededMethod):
         point = search.run(start)
         X, value = state.X, state.value
         if point.value < value:
-            X = refine(problem, point.dense(problem.shape[1]))
-            value = problem.value(X)
+            X, value = refine_and_evaluate(problem, point.dense(problem.shape[1]))
         return state._replace(
             X=X,
             value=value,
@@ -200,8 +203,8 @@ class SupportSearch(SeededMethod):
         n_eval = state.n_eval + search.n_eval
         if not search.is_better(point.value, state.value):
             return state._replace(n_eval=n_eval, n_failures=state.n_failures + 1)
-        X = refine(problem, point.dense(k))
-        better = state._replace(X=X, value=problem.value(X), n_eval=n_eval, n_failures=0)
+        X, value = refine_and_evaluate(problem, point.dense(k))
+        better = state._replace(X=X, value=value, n_eval=n_eval, n_failures=0)
         return better._replace(is_row_optimal=False, is_settled=False)
 
 
@@ -288,6 +291,10 @@ class _Descent:
     ) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield the neighbors of a point in the order in which they are tried."""
         least = _MIN_RELATIVE_GAIN * abs(point.value)
+        # If f is low, the bounds often exclude all moves, and no other score is needed.
+        if self.problem.is_clear(point.value) and scores.exclude_all(least):
+            self.is_complete = self.can_complete = True
+            return
         # Moves that share no column do not interact, so that exact gains add up.
         together = scores.disjoint_moves(least)
         self.is_complete = scores.is_exact and not len(together)
