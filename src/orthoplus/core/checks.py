@@ -126,7 +126,7 @@ def norm_within_range(array: FloatArray, name: str) -> float:
     top = float(np.abs(array).max(initial=0.0))
     if top == 0.0:
         return 0.0
-    raise _out_of_range(top, name)
+    raise out_of_range(top, name)
 
 
 def check_entry_size(top: float, dtype: npt.DTypeLike, name: str) -> None:
@@ -141,10 +141,11 @@ def check_entry_size(top: float, dtype: npt.DTypeLike, name: str) -> None:
     """
     limit = _LARGEST_ENTRY[np.dtype(dtype)]
     if top != 0.0 and not 1.0 / limit <= top <= limit:
-        raise _out_of_range(top, name)
+        raise out_of_range(top, name)
 
 
-def _out_of_range(top: float, name: str) -> InputError:
+def out_of_range(top: float, name: str) -> InputError:
+    """Return the error that entries up to ``top`` are too large or too small for products."""
     size = "has entries as large as" if top > 1.0 else "has no entries larger than"
     return InputError(
         f"`{name}` {size} {top:.3g}: products of such numbers are outside the "
