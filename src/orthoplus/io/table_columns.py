@@ -5,7 +5,7 @@ refused with a message that names the deciding options: nothing is clustered sil
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.io import column_shapes as shapes
 from orthoplus.io.content import Content, Places
+from orthoplus.io.sheet_layout import FORMULA
 from orthoplus.io.table_options import NONE, TableOptions
 
 # A text column with at least this share of distinct values names the rows.
@@ -123,6 +124,7 @@ def select_columns(path: Path, table: Table, options: TableOptions) -> Content:
     if empty:
         notes.append(f"empty: {', '.join(table.title(j) for j in sorted(empty))}")
     kept = [j for j in range(len(table.columns)) if j not in taken]
+    _refuse_formulas(path, table, [*kept, index, labels])
     _refuse_text(path, table, kept)
     return _content(path, table, kept, (index, labels), notes)
 
@@ -232,6 +234,18 @@ def _find_labels(path: Path, table: Table, taken: set[int], notes: list[str]) ->
         f"distinct integers. Pass --label-column {bare[place] + 1} to compare with them, --drop "
         f"{bare[place] + 1} to leave it out, or --label-column none if it is data."
     )
+
+
+def _refuse_formulas(path: Path, table: Table, columns: Iterable[int | None]) -> None:
+    """Raise `FileError` if a column of text holds formulas whose values are unknown."""
+    for j in columns:
+        column = [] if j is None else table.columns[j]
+        if j is not None and isinstance(column, list) and FORMULA in column:
+            raise FileError(
+                f"`{path}`: {table.title(j)} holds formulas without stored values. Open the file "
+                f"in a spreadsheet program and save it, so that the values are stored, or leave "
+                f"the column out with --drop {table.option(j)}."
+            )
 
 
 def _refuse_text(path: Path, table: Table, kept: list[int]) -> None:

@@ -201,6 +201,12 @@ def _complaint(cell: str, is_missing: bool, dialect: Dialect) -> str:
             f"{what}. Fill it in, pass --missing mask to ignore missing cells, or leave the "
             f"column out with --drop."
         )
+    if word.startswith("="):
+        return (
+            "the cell holds a formula without a stored value. Open the file in a spreadsheet "
+            "program and save it, so that the values are stored, or leave the column out with "
+            "--drop."
+        )
     other = "," if dialect.decimal == "." else "."
     if is_number(word, other):
         return (
