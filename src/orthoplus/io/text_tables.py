@@ -44,8 +44,8 @@ _LARGE_BYTES = 1 << 23
 
 def read_table(path: Path, options: TableOptions) -> Catalog:
     """Read the table, split it into data, row names and true classes, and list the result."""
-    encoding, words = find_encoding(path, options.encoding)
     refuse_others(path)
+    encoding, words = find_encoding(path, options.encoding)
     if suffix_of(path) == ".tsv" and options.sep is None:
         options = replace(options, sep="tab")
     dialect = find_dialect(path, encoding, options)
