@@ -7,6 +7,7 @@ are checked before any data are read (`orthoplus.io.guard`).
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -236,7 +237,8 @@ def _read(
             f"`{path}`: unsupported file type `{''.join(path.suffixes[-2:]) or 'none'}`. "
             f"Supported: {', '.join(SUFFIXES)}, .csv.gz, .tsv.gz, .txt.gz."
         )
-    if table not in (None, TableOptions()) and suffix not in TABLE_READERS:
+    is_plain = table is None or replace(table, missing="error") == TableOptions()
+    if not is_plain and suffix not in TABLE_READERS:
         raise FileError(
             f"`{path}` is not a table: --header, --index, --drop, --sep and the other table "
             f"options apply to {', '.join(TABLE_READERS)} files only."
