@@ -227,6 +227,19 @@ def test_cluster_reads_every_kind_of_matrix_alike(grouped, kind):
     assert not Path("a-k3/report.html").exists()
 
 
+def test_missing_entries_of_an_array_are_masked_if_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = np.random.default_rng(0).random((12, 4))
+    values[3, 1] = np.nan
+    np.save("a.npy", values)
+    done = run("cluster", "a.npy", "-k", 2, "--no-report")
+    assert done.exit_code == 2
+    assert "Or pass --missing mask" in " ".join(done.output.split())
+    assert run("cluster", "a.npy", "-k", 2, "--missing", "mask", "--no-report").exit_code == 0
+    sp.save_npz("a.npz", sp.csr_array(values))
+    assert run("cluster", "a.npz", "-k", 2, "--missing", "mask", "--no-report").exit_code == 2
+
+
 def test_row_without_values_is_not_called_a_row_of_zeros(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text("name,u,v\na,1,0\nb,2,0\nc,0,0\nd,0,3\nSource: x,,\n")

@@ -227,6 +227,17 @@ READ: dict[str, Case] = {
     "spaces after commas": case("t.csv", text(sep=", ")),
     "byte order mark": case("t.csv", b"\xef\xbb\xbf" + text().encode()),
     "UTF-16 of Excel": case("t.txt", text(sep="\t").encode("utf-16"), Truth(says="UTF-16")),
+    "UTF-32": case("t.csv", text().encode("utf-32"), Truth(says="UTF-32")),
+    "repeated names of samples": case(
+        "t.csv",
+        text(rows=("u", "u", "v", "v", "v"), corner="sample"),
+        Truth(rows=("u", "u", "v", "v", "v")),
+    ),
+    "wells name rows": case(
+        "t.csv",
+        text(rows=("1A", "1B", "1C", "2D", "2E"), corner="well"),
+        Truth(rows=("1A", "1B", "1C", "2D", "2E")),
+    ),
     "Windows-1252": case(
         "t.csv", text(header=LATIN).encode("cp1252"), Truth(columns=LATIN, says="Windows-1252")
     ),
@@ -901,7 +912,7 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
     "long table": (
         "t.csv",
         "sample,gene,value\ns1,g1,3\ns1,g2,4\ns2,g1,5\ns2,g2,6\n",
-        "holds words",
+        "long form.*pivot",
         TableOptions(),
     ),
     "libsvm": (
@@ -911,4 +922,56 @@ REFUSED: dict[str, tuple[str, str | bytes, str, TableOptions]] = {
         TableOptions(),
     ),
     "footer": ("t.csv", text() + "Source: me\n", "line 7 has 1 cells", TableOptions()),
+    "units in the first column": (
+        "t.csv",
+        "price,b\n12 EUR,3\n15 EUR,4\n11 EUR,9\n",
+        r"column 1 \(`price`\) holds numbers with units or signs \(`12 EUR`\); remove",
+        TableOptions(),
+    ),
+    "errors in the first column": (
+        "t.csv",
+        "size,b\n1.2±0.1,3\n1.5 ± 0.2,4\n1.1±0.1,9\n",
+        "numbers with units or signs.*--index size",
+        TableOptions(),
+    ),
+    "yen": ("t.csv", "a,b\n¥12,3\n¥15,4\n", "Remove thousands", TableOptions()),
+    "words that repeat in the first column": (
+        "t.csv",
+        text(rows=("f", "m", "m", "f", "f"), corner="sex"),
+        r"column 1 \(`sex`\) holds words.*--drop sex.*--label-column sex.*--index sex",
+        TableOptions(),
+    ),
+    "words that repeat in the first column, no header": (
+        "t.csv",
+        text(header=None, rows=("M", "F", "M", "M", "F")),
+        "column 1 holds words.*--label-column 1",
+        TableOptions(),
+    ),
+    "a list of lists": ("t.csv", "[[1, 2], [3, 4]]\n", "JSON or a printed array", TableOptions()),
+    "a printed array": ("t.txt", "[1 2 3]\n[4 5 6]\n", "JSON or a printed", TableOptions()),
+    "Matrix Market under another name": (
+        "t.txt",
+        "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 2\n2 2 5\n",
+        "Matrix Market file; give it the ending .mtx",
+        TableOptions(),
+    ),
+    "ARFF": ("t.txt", "@RELATION iris\n@DATA\n1,2\n", "ARFF", TableOptions()),
+    "workbook under another name": (
+        "t.csv",
+        sheet([NAMES, *BODY.tolist()]),
+        "an Excel workbook.*ending .xlsx",
+        TableOptions(),
+    ),
+    "compressed under another name": (
+        "t.csv",
+        packed(text()),
+        "compressed; give it the ending .csv.gz",
+        TableOptions(),
+    ),
+    "sizes above the entries": (
+        "t.txt",
+        "3\n4\n5\n1 1 2\n1 2 1\n2 3 4\n3 1 1\n3 4 2\n",
+        "line 1 has 1 cells, but most lines have 3",
+        TableOptions(),
+    ),
 }

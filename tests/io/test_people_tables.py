@@ -1,10 +1,12 @@
 """Tables as people have them are read right or refused with the right sentence: none is wrong."""
 
+import re
+
 import h5py
 import numpy as np
 import pytest
 from formats import write_h5
-from people_tables import READ, REFUSED, WIDE, YEARS, text
+from people_tables import READ, REFUSED, ROWS, WIDE, YEARS, text
 
 from orthoplus.io import FileError, TableOptions, align, read_labels, read_matrix, read_names
 
@@ -101,6 +103,29 @@ def test_rows_named_as_summaries_are_remarked(tmp_path, rows):
     assert f"Rows named `{name}` seem to summarize" in " ".join(
         read_matrix(tmp_path / "t.csv").notes
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "remark"),
+    [
+        (text([[1, 9], [3, 4], [5, 8], [3, 7]], ("a", "b")), "The last row is the mean of all"),
+        (text([[1, 9], [3, 4], [5, 8]], ("a", "b"), ("x", "y", "")), "The last row has no name"),
+        (text([[1, 2], [3, 4], [5, 7]], ("a", "b"), ("x", "Min", "Max")), "named `Min`, `Max`"),
+        (text([[1, 9999], [3, 4], [5, 8]], ("a", "b")), "Column `b` has the value 9999.*--na 9999"),
+        (text(rows=ROWS, corner="feature"), "rows seem to be features.*--transpose"),
+    ],
+)
+def test_what_may_not_be_data_is_remarked(tmp_path, content, remark):
+    (tmp_path / "t.csv").write_text(content)
+    assert re.search(remark, " ".join(read_matrix(tmp_path / "t.csv").notes))
+
+
+def test_plain_tables_are_not_remarked(tmp_path):
+    """Equal numbers have their mean, a maximum may be large, and a name may be Max."""
+    for values in ([[1, 1], [1, 1], [1, 1], [1, 1]], [[2, 999], [3, 500], [4, 7], [9, 8]]):
+        rows = ("Max", "Kim", "Ann", "Bob")
+        (tmp_path / "t.csv").write_text(text(values, ("a", "b"), rows, corner="name"))
+        assert read_matrix(tmp_path / "t.csv").notes == ()
 
 
 LABELS = {

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, issparse
 
 from orthoplus.cli.modeling import SPLITS, ModelOptions, choose
 from orthoplus.core.errors import FileError, InputError
@@ -74,7 +74,9 @@ def check_write_back(path: Path, given: dict[str, Any], content: Content) -> Non
 
 def is_masked(job: "Job") -> bool:
     """Return whether missing cells are left out of the fit."""
-    return job.options.get("missing") == "mask" and bool(np.isnan(job.content.values).any())
+    values = job.content.values
+    is_asked = job.options.get("missing") == "mask" and not issparse(values)
+    return is_asked and bool(np.isnan(values).any())
 
 
 def check_masked(job: "Job", chosen: ModelOptions) -> None:
@@ -113,9 +115,13 @@ def explain_entries(path: Path, content: Content, *, any_sign: bool = False) -> 
     )
     value = entries.data[bad][order[0]]
     what, needed = ("", "finite") if any_sign else ("negative, ", "finite and nonnegative")
-    hint = f" If {value:g} stands for a missing value, pass --na={value:g} --missing mask."
+    hint = ""
+    if value < 0 and content.places is not None:
+        hint = f" If {value:g} stands for a missing value, pass --na={value:g} --missing mask."
+    elif np.isnan(value) and not (any_sign or issparse(content.values)):
+        hint = " Or pass --missing mask to ignore missing values."
     raise FileError(
         f"`{path}` has {len(bad)} entries that are {what}NaN or infinite, the first at {place} "
         f"({value:g}); all entries must be {needed}. Shift, clip or impute them first."
-        f"{hint if value < 0 and content.places is not None else ''}"
+        f"{hint}"
     )

@@ -80,6 +80,7 @@ def cluster(  # noqa: PLR0913
     column_names: tab.ColumnNames = None,
     missing: tab.Missing = "error",
     na: tab.MissingWords = None,
+    hidden: tab.Hidden = None,
     loss: opt.Loss = None,
     weighting: opt.Weighting = None,
     scale_rows: opt.ScaleRows = None,

@@ -43,6 +43,7 @@ def project(  # noqa: PLR0913
     sep: tab.Separator = None,
     decimal: tab.Decimal = None,
     encoding: tab.Encoding = None,
+    hidden: tab.Hidden = None,
     safe_csv: opt.SafeCsv = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
@@ -57,7 +58,7 @@ def project(  # noqa: PLR0913
     chosen = {"tol": tol, "max_passes": max_passes, "time_limit": time_limit}
     table = {
         "header": header, "index": index, "drop": drop, "label_column": label_column, "sep": sep,
-        "decimal": decimal, "encoding": encoding,
+        "decimal": decimal, "encoding": encoding, "hidden": hidden,
     }  # fmt: skip
     path, key = opt.parse_data(data, key)
     given = {"output": output, "key": key, **table, **chosen, "safe_csv": safe_csv}

@@ -61,6 +61,12 @@ MissingWords = Annotated[
                  help="Additional word for a missing value; may be repeated."),
 ]  # fmt: skip
 
+Hidden = Annotated[
+    str | None,
+    typer.Option(metavar="keep|drop", rich_help_panel=TABLE,
+                 help="Hidden rows and columns of an .xlsx file: keep reads them, drop does not."),
+]  # fmt: skip
+
 RowNames = Annotated[
     Path | None,
     typer.Option("--row-names", metavar="FILE",

@@ -7,6 +7,7 @@ are checked before any data are read (`orthoplus.io.guard`).
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +21,7 @@ from orthoplus.io.envi import IMAGE_SUFFIXES, find_header, read_envi
 from orthoplus.io.geotiff import read_geotiff
 from orthoplus.io.guard import memory_limit
 from orthoplus.io.hdf5 import read_hdf5
-from orthoplus.io.label_files import align, names_of, read_text_labels
+from orthoplus.io.label_files import align, names_of, read_table_labels
 from orthoplus.io.matlab import read_mat
 from orthoplus.io.matrix_market import read_matrix_market
 from orthoplus.io.numpy_files import read_npy, read_npz
@@ -51,13 +52,14 @@ READERS: dict[str, Callable[[Path], Catalog]] = {
 }
 T = TypeVar("T")
 
-# Options of text tables without a meaning for other tables.
-_UNUSED_OPTIONS = {
-    ".xlsx": ("sep", "encoding"),
-    ".parquet": ("header", "sep", "decimal", "encoding"),
-}
 SUFFIXES = (*READERS, *TABLE_READERS)
 _TEXT = (".csv", ".tsv", ".txt")
+# Options of some tables without a meaning for others.
+_UNUSED_OPTIONS = {
+    **dict.fromkeys(_TEXT, ("hidden",)),
+    ".xlsx": ("sep", "encoding"),
+    ".parquet": ("header", "sep", "decimal", "encoding", "hidden"),
+}
 
 __all__ = [
     "SUFFIXES",
@@ -195,8 +197,8 @@ def read_labels(
     ['cat', 'dog', 'cat']
     """
     file = Path(path)
-    if suffix_of(file) in _TEXT:
-        return _guarded(file, lambda: read_text_labels(file, key, rows))
+    if suffix_of(file) in TABLE_READERS:
+        return _guarded(file, lambda: read_table_labels(file, key, rows))
     content = _read(file, key, (1,), "vector of labels")
     return Content(np.ravel(content.values), content.row_names)
 
@@ -235,7 +237,8 @@ def _read(
             f"`{path}`: unsupported file type `{''.join(path.suffixes[-2:]) or 'none'}`. "
             f"Supported: {', '.join(SUFFIXES)}, .csv.gz, .tsv.gz, .txt.gz."
         )
-    if table not in (None, TableOptions()) and suffix not in TABLE_READERS:
+    is_plain = table is None or replace(table, missing="error") == TableOptions()
+    if not is_plain and suffix not in TABLE_READERS:
         raise FileError(
             f"`{path}` is not a table: --header, --index, --drop, --sep and the other table "
             f"options apply to {', '.join(TABLE_READERS)} files only."

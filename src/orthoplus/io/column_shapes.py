@@ -16,6 +16,8 @@ _MOST_CLASSES, _CLASS_SHARE = 60, 0.5
 # Maximum number of distinct integers that pass for classes in a column without a name.
 _MOST_BARE_CLASSES = 20
 _ROUNDING = 1e-9
+# Relative rounding of a printed mean, and the least relative spread of a column that varies.
+_PRINTED, _SPREAD = 1e-3, 0.05
 # Longer names have no meaning; the time of the expressions below is quadratic in the length.
 _LONGEST_NAME = 200
 
@@ -35,10 +37,21 @@ _DATE = re.compile(
     r"(.*[ _.-])?(dates?|datum|day|time|timestamp|datetime)([ _.(\[].*)?", re.IGNORECASE
 )
 _SUMMARY = re.compile(
-    r"((grand|sub|over)?[ -]?(totals?|all)|sums?|means?|averages?|avg|medians?|std|stdev|gesamt|"
-    r"summe|mittelwert|durchschnitt)\W*",
+    r"((grand|sub|over|column|row)?[ -]?(totals?|all)|(total )?sums?|means?|averages?|avg|medians?|"
+    r"std|stdev|st(an)?d(ard)?\.? ?dev(iation)?|gesamt(summe)?|summe|mittelwert|durchschnitt|somme|"
+    r"moyenne|promedio)\W*",
     re.IGNORECASE,
 )
+# Names of rows that summarize others if there are several of them.
+_STATISTIC = re.compile(r"(min|max)(imum)?\W*|count\W*|n|sd|25 ?%|50 ?%|75 ?%", re.IGNORECASE)
+# A number with a unit, a currency, an error or a footnote, which a spreadsheet cannot compute with.
+_QUANTITY = re.compile(
+    r"[<>≤≥~≈]?\s?((?:[$€£¥₹]|[A-Z]{3}\s)?)\s?([+-]?\d+(?:[.,]\d+)*)\s?"
+    r"(%|[$€£¥₹*°]+|[°µ]?[A-Za-z]{1,4}(?:/[A-Za-z]{1,4})?|(?:±|\+/-)\s?[\d.,]+|\([\d.,]+\))?"
+)
+_MOST_UNITS, _LONGEST_QUANTITY = 3, 40
+# Numbers that stand for missing values, if all others of a column are at most a tenth.
+_SENTINELS = (999.0, 9999.0, 99999.0, 999999.0, 9999999.0, 1e20, 1e30)
 _CLASS = re.compile(
     r"(.*[ _.-])?(label|labels|class|classes|target|species|category|clusters?|group|diagnosis|"
     r"variety|y|truth|ground_truth|cell_?type|type|kind|outcome|leiden|louvain)",
@@ -48,6 +61,11 @@ _CLASS = re.compile(
 _AXIS = re.compile(
     r"(.*[ _.-])?(years?|dates?|datetime|time|timestamp|days?|months?|weeks?|hours?|jahr|datum|"
     r"zeit|wavelengths?|wavenumbers?|frequency|freq|m/z|mz|wellenl\w+)([ _.(\[].*)?",
+    re.IGNORECASE,
+)
+_FEATURES = re.compile(
+    r"features?|variables?|attributes?|parameters?|metabolites?|proteins?|#?otu([ _]?ids?)?|"
+    r"taxon|taxa",
     re.IGNORECASE,
 )
 _GENES = re.compile(r"genes?|gene[ _]?(id|ids|names?|symbols?)|geneid|symbols?|ensembl.*|probe.*",
@@ -184,6 +202,36 @@ def has_classes(column: FloatArray | list[str]) -> bool:
     return n_classes <= min(_MOST_CLASSES, _CLASS_SHARE * n)
 
 
+def repeats(column: Sequence[str]) -> bool:
+    """Return whether words repeat so often that they do not name the rows.
+
+    Examples
+    --------
+    >>> repeats(["f", "m", "m", "f"]), repeats(["a", "b", "c", "c"])
+    (True, False)
+    """
+    return len(column) > 3 and 2 * len(set(column)) <= len(column)
+
+
+def holds_quantities(column: Sequence[str]) -> bool:
+    """Return whether all words are numbers with the same few units, signs or errors.
+
+    Examples
+    --------
+    >>> holds_quantities(["12 cm", "7.5 cm"]), holds_quantities(["1A", "1B", "2C", "2D"])
+    (True, False)
+    """
+    found = [
+        len(cell) <= _LONGEST_QUANTITY and _QUANTITY.fullmatch(cell.strip()) for cell in column
+    ]
+    if not found or not all(found):
+        return False
+    parts = [match.groups() for match in found if match]
+    units = {(before, re.sub(r"[\d.,]+", "", after or "")) for before, _, after in parts}
+    has_units = all(before or after for before, after in units)
+    return has_units and len(units) <= _MOST_UNITS and len(units) < len(parts)
+
+
 def bare_classes(columns: Sequence[FloatArray | list[str]]) -> int | None:
     """Return the first or last column if it is the only one that looks like class numbers.
 
@@ -218,6 +266,9 @@ def remarks_on(
     if _is_total(values):
         name = "The last row" if rows is None else f"The last row (`{rows[-1]}`)"
         found.append(f"{name} is the sum of all others; if it is a total, remove it from the file.")
+    elif _is_mean(values):
+        name = "The last row" if rows is None else f"The last row (`{rows[-1]}`)"
+        found.append(f"{name} is the mean of all others; if it summarizes them, remove it.")
     else:
         found.extend(_summary_words(rows or ()))
     total = _total_column(values)
@@ -227,17 +278,24 @@ def remarks_on(
             f"Column `{name}` is the sum of all others; if it is a total, leave it out with "
             f"`--drop`."
         )
+    found.extend(_sentinel_words(values, columns))
     if columns is not None and len(set(columns)) < len(columns):
         twice = sorted(name for name, count in Counter(columns).items() if count > 1)
         found.append(f"Several columns have the same name: {', '.join(twice[:5])}.")
     if _has_meaning(corner, _GENES):
         found.append("The rows are genes: `--transpose` clusters the samples instead.")
+    elif _has_meaning(corner, _FEATURES):
+        found.append(
+            f"The rows seem to be features (`{corner}`): `--transpose` clusters the columns."
+        )
     return tuple(found)
 
 
 def _summary_words(rows: Sequence[str]) -> tuple[str, ...]:
     """Return a remark on the rows that are called totals, means or the like."""
     named = list(dict.fromkeys(name for name in rows if _has_meaning(name.strip(), _SUMMARY)))
+    weak = list(dict.fromkeys(name for name in rows if _has_meaning(name.strip(), _STATISTIC)))
+    named += weak if len(named) + len(weak) > 1 else []
     if not named:
         return ()
     listed = ", ".join(f"`{name}`" for name in named[:3]) + (", ..." if len(named) > 3 else "")
@@ -251,6 +309,37 @@ def _is_total(values: FloatArray) -> bool:
         return False
     above = values[:-1].sum(axis=0)
     return bool(above.all() and np.allclose(values[-1], above, rtol=_ROUNDING, atol=0.0))
+
+
+def _is_mean(values: FloatArray) -> bool:
+    """Return whether the last row is the mean of the others, up to rounding of printed numbers.
+
+    At least two columns must vary, because the mean of equal numbers says nothing.
+    """
+    if len(values) < 4 or not np.isfinite(values).all():
+        return False
+    others = values[:-1]
+    means = others.mean(axis=0)
+    varies = others.std(axis=0) > _SPREAD * np.abs(means)
+    is_close = np.allclose(values[-1], means, rtol=_PRINTED, atol=0.0)
+    return bool(is_close and np.count_nonzero(varies) > 1)
+
+
+def _sentinel_words(values: FloatArray, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return a remark on a number such as 9999 that is far above the others of its column."""
+    for j in range(values.shape[1]):
+        top = np.nanmax(values[:, j], initial=0.0)
+        if top not in _SENTINELS:
+            continue
+        rest = values[values[:, j] < top, j]
+        if rest.size and rest.max() <= top / 10:
+            name = str(j + 1) if columns is None else columns[j]
+            return (
+                f"Column `{name}` has the value {top:g}, far above its others (at most "
+                f"{rest.max():g}). If it stands for a missing value, pass `--na {top:g} --missing "
+                f"mask`.",
+            )
+    return ()
 
 
 def _total_column(values: FloatArray) -> int | None:

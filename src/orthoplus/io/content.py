@@ -112,7 +112,8 @@ class Content:
 class Entry:
     """One array of a file: its shape, whether it holds numbers or text, and how to load it.
 
-    ``open`` returns an array that is read in blocks; None if the format does not support that.
+    ``open`` returns an array that is read in blocks; None if the format does not support that. A
+    hidden array is read only by its key.
     """
 
     shape: tuple[int, ...]
@@ -120,6 +121,7 @@ class Entry:
     load: Callable[[], Content]
     is_text: bool = False
     open: Callable[[], Content] | None = None
+    is_hidden: bool = False
 
     def fits(self, ndims: tuple[int, ...]) -> bool:
         """Return whether the array has one of these numbers of dimensions and a usable type."""
@@ -151,6 +153,13 @@ def choose(
     fitting = {name: entry for name, entry in catalog.items() if entry.fits(ndims)}
     if not fitting:
         raise FileError(f"`{path}` has no {wanted}. It has {_listed(catalog)}.")
+    shown = {name: entry for name, entry in fitting.items() if not entry.is_hidden}
+    if not shown:
+        raise FileError(
+            f"`{path}`: only hidden sheets hold data: {_listed(fitting)}. To read one of them, "
+            f"write {path.name}:NAME."
+        )
+    fitting = shown
     preferred = [n for n in (LABEL_NAMES if 1 in ndims else MATRIX_NAMES) if n in fitting]
     if len(fitting) > 1 and not preferred:
         raise FileError(

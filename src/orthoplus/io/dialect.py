@@ -99,7 +99,7 @@ def has_marks(cell: str) -> bool:
     >>> has_marks("1,234.5"), has_marks("12 %"), has_marks("2024-05-01")
     (True, True, False)
     """
-    cell = re.sub(r"[,'%$€£\s\u202f\xa0]", "", cell)
+    cell = re.sub(r"[,'%$€£¥₹\s\u202f\xa0]", "", cell)
     return is_number(cell) or (cell.count(".") > 1 and bool(_POINT_THOUSANDS.fullmatch(cell)))
 
 
@@ -271,7 +271,9 @@ def _is_numeric_header(
     """
     first = rows[0][1]
     columns = [
-        j for j, kind in enumerate(kinds) if kind == "number" and is_number(first[j], decimal)
+        j
+        for j, (cell, kind) in enumerate(zip(first, kinds, strict=False))
+        if kind == "number" and is_number(cell, decimal)
     ]
     corner = first[0].strip()
     numbers = [_value(first[j], decimal) for j in columns]

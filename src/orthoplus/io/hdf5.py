@@ -1,4 +1,4 @@
-"""Read HDF5 files: any data set by its key, AnnData's sparse groups and names, MATLAB v7.3.
+"""Read HDF5 files: any data set by its key, AnnData, Cell Ranger, MATLAB v7.3.
 
 Every object is reached by `follow`, which uses hard links only: other links may leave the file.
 """
@@ -14,14 +14,14 @@ import numpy as np
 from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.io import guard
+from orthoplus.io.cell_ranger import cell_ranger_shape, is_cell_ranger, load_cell_ranger
 from orthoplus.io.content import Catalog, Content, Entry, Names
-from orthoplus.io.trial import attribute, follow, walk
+from orthoplus.io.packed_values import refuse_packed, unpack
+from orthoplus.io.trial import NUMERIC, attribute, follow, walk
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Members of a sparse group: AnnData's, and MATLAB's, which is compressed by columns.
 _BY_ROW, _BY_COLUMN = ("data", "indices", "indptr"), ("data", "ir", "jc")
-# Attributes of the CF conventions: what marks a gap, and how numbers are packed into integers.
-_FILLS, _PACKING = ("_FillValue", "missing_value"), ("scale_factor", "add_offset")
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ def _entry(source: Source, key: str, item: Any, is_matlab: bool) -> Entry | None
         shape = tuple(int(n) for n in item.shape or ())[:: -1 if is_matlab else 1]
         is_text = h5py.check_string_dtype(item.dtype) is not None
         is_number = item.dtype.kind in "fiub" and item.shape is not None
+        if is_matlab and "MATLAB_class" in item.attrs:  # text is stored as numbers, too
+            is_number = is_number and _matlab_class(item) in NUMERIC
         load = partial(source.load, key, _load_by_columns if is_matlab else _load_dataset)
         return Entry(shape, is_number, load, is_text=is_text)
     if not isinstance(item, h5py.Group):
@@ -95,8 +97,17 @@ def _entry(source: Source, key: str, item: Any, is_matlab: bool) -> Entry | None
     if {"codes", "categories"} <= item.keys():
         length = getattr(follow(item, "codes"), "shape", None) or ()
         return Entry(length, False, partial(source.load, key, _load_codes), is_text=True)
+    if is_cell_ranger(source.h5py, item):
+        return Entry(cell_ranger_shape(item), True, partial(source.load, key, load_cell_ranger))
     size = _sparse_shape(item)
     return None if size is None else Entry(size, True, partial(source.load, key, _load_sparse))
+
+
+def _matlab_class(item: Any) -> str:
+    """Return the class of a variable of MATLAB; empty for an array without elements."""
+    found = attribute(item, "MATLAB_class")
+    word = found.decode("ascii", "replace") if isinstance(found, bytes) else str(found)
+    return "" if "MATLAB_empty" in item.attrs else word
 
 
 def _sparse_shape(group: Any) -> tuple[int, int] | None:
@@ -115,48 +126,10 @@ def _load_dataset(source: Source, file: Any, key: str) -> Content:
     if source.h5py.check_string_dtype(dataset.dtype) is not None:
         words = source.texts(file, key)
         return Content(words, _anndata_names(source, file, key, words.shape)[0])
-    values, notes = _unpacked(source.path, dataset, guard.as_numbers(source.path, dataset[()]))
+    values, notes = unpack(source.path, dataset)
+    if key == "matrix" and {"row_attrs", "col_attrs"} <= file.keys():
+        notes += ("In Loom files the rows are genes: `--transpose` clusters the cells instead.",)
     return Content(values, *_anndata_names(source, file, key, values.shape), notes)
-
-
-def _unpacked(path: Path, dataset: Any, values: Any) -> tuple[Any, Names]:
-    """Apply the fill value, scale and offset of the CF conventions, which netCDF-4 files follow.
-
-    The stored numbers v mean ``scale_factor * v + add_offset``; ``_FillValue`` and
-    ``missing_value`` mark gaps in the stored numbers, which become NaN.
-    """
-    if values.ndim == 0 or not any(name in dataset.attrs for name in (*_FILLS, *_PACKING)):
-        return values, ()
-    is_gap = np.isin(values, [fill for name in _FILLS for fill in _numbers(path, dataset, name)])
-    notes = []
-    packing = [_numbers(path, dataset, name) for name in _PACKING]
-    if any(len(numbers) for numbers in packing):
-        scale, offset = (
-            float(numbers[0]) if len(numbers) else default
-            for numbers, default in zip(packing, (1.0, 0.0), strict=True)
-        )
-        values = values * scale + offset  # a Python float keeps float32
-        notes.append(
-            f"The values of `{dataset.name}` were multiplied by {scale:g} and {offset:g} was added "
-            f"(`scale_factor`, `add_offset`)."
-        )
-    if is_gap.any():
-        values = np.where(is_gap, np.array(np.nan, dtype=values.dtype), values)
-        notes.append(f"{int(is_gap.sum())} values equal the fill value and are missing.")
-    return values, tuple(notes)
-
-
-def _numbers(path: Path, dataset: Any, name: str) -> Any:
-    """Return the numbers of an attribute that describes a data set; none if it is missing."""
-    numbers = np.atleast_1d([] if (found := attribute(dataset, name)) is None else found)
-    is_scale = name in _PACKING
-    is_wrong = numbers.dtype.kind not in "fiu" or (is_scale and numbers.size > 1)
-    if numbers.size and (is_wrong or (is_scale and not np.isfinite(numbers).all())):
-        raise FileError(
-            f"`{path}`: the attribute `{name}` of `{dataset.name}` is not a number, so that the "
-            f"meaning of the values is unknown. Correct it, or remove it if it has no meaning."
-        )
-    return numbers
 
 
 def _load_by_columns(source: Source, file: Any, key: str) -> Content:
@@ -169,6 +142,7 @@ def _load_sparse(source: Source, file: Any, key: str) -> Content:
     shape = _sparse_shape(group) or (0, 0)
     is_matlab = "MATLAB_sparse" in group.attrs
     names = _BY_COLUMN if is_matlab else _BY_ROW
+    refuse_packed(source.path, source.dataset(group, "data"))
     data, indices, pointers = (source.dataset(group, name)[()] for name in names)
     encodings = (attribute(group, name) for name in ("encoding-type", "h5sparse_format"))
     by_row = not is_matlab and not any("csc" in str(encoding) for encoding in encodings)

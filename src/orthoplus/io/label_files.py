@@ -11,6 +11,7 @@ from orthoplus.core.errors import FileError
 from orthoplus.io.column_shapes import names_classes, names_identifiers
 from orthoplus.io.content import Content
 from orthoplus.io.dialect import CORNER_WORDS, is_number, parse_number
+from orthoplus.io.spreadsheets import read_label_rows
 from orthoplus.io.table_columns import find_column
 from orthoplus.io.table_text import Row, find_encoding, read_rows, suffix_of
 
@@ -28,7 +29,7 @@ _TITLES = CORNER_WORDS | {
 }
 
 
-def read_text_labels(
+def read_table_labels(
     path: Path, key: str | None = None, rows: Sequence[str] | None = None
 ) -> Content:
     """Read labels, numbers or words, one per line or from a column of a table.
@@ -37,10 +38,15 @@ def read_text_labels(
     the column named ``label``, ``class``, ``cluster``, ``target`` or the like, else the second of
     two. Of the other columns, the one with the names ``rows`` of the data names the rows.
     """
-    lines = _read_cells(path)
+    lines, key = _read_cells(path, key)
     width = len(lines[0][1])
     names = None
-    if any(names_classes(cell.strip()) for cell in lines[0][1]) or (key and not key.isdecimal()):
+    has_header = suffix_of(path) == ".parquet"
+    if (
+        has_header
+        or any(names_classes(cell.strip()) for cell in lines[0][1])
+        or (key and not key.isdecimal())
+    ):
         names, lines = tuple(cell.strip() for cell in lines[0][1]), lines[1:]
     column = _label_column(path, names, width, key)
     notes = () if names is None else (f"`{names[column]}` is a header",)
@@ -89,8 +95,13 @@ def _label_column(path: Path, names: tuple[str, ...] | None, width: int, key: st
     )
 
 
-def _read_cells(path: Path) -> list[Row]:
-    """Read the rows of a file of labels, all of the same length."""
+def _read_cells(path: Path, key: str | None = None) -> tuple[list[Row], str | None]:
+    """Read the rows of a file of labels, all of the same length, and return the column wanted.
+
+    That is the key, except that the key of a spreadsheet may name a sheet.
+    """
+    if suffix_of(path) in (".xlsx", ".parquet"):
+        return read_label_rows(path, key)
     encoding, _ = find_encoding(path, None)
     start = [row[0] for _, row in itertools.islice(read_rows(path, encoding, None), 2)]
     signs = "\t" if suffix_of(path) in (".txt", ".tsv") else ",;\t"
@@ -109,7 +120,7 @@ def _read_cells(path: Path) -> list[Row]:
                 f"`{path}`, line {line} has {len(row)} cells, line {rows[0][0]} has "
                 f"{len(rows[0][1])}; all lines must have the same number."
             )
-    return rows
+    return rows, key
 
 
 def names_of(path: Path, count: int, option: str) -> tuple[str, ...]:
@@ -125,7 +136,7 @@ def names_of(path: Path, count: int, option: str) -> tuple[str, ...]:
     ...     names_of(Path(folder, "genes.tsv"), 2, "--column-names")
     ('g1', 'g2')
     """
-    rows = [[cell.strip() for cell in row] for _, row in _read_cells(path)]
+    rows = [[cell.strip() for cell in row] for _, row in _read_cells(path)[0]]
     if len(rows) == count + 1 and any(map(_is_title, rows[0])):
         rows = rows[1:]
     is_numbered = len(rows[0]) > 1 and _numbered([row[0] for row in rows]) is not None

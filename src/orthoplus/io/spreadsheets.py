@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,20 @@ from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray
 from orthoplus.io import guard
 from orthoplus.io.content import Catalog, Content, Entry
-from orthoplus.io.dialect import HEAD_ROWS, describe_rows
+from orthoplus.io.dialect import HEAD_ROWS, describe_rows, find_decimal
+from orthoplus.io.sheet_layout import (
+    FORMULA,
+    Layout,
+    merged_words,
+    scan_layout,
+    show_rows,
+)
 from orthoplus.io.table_columns import Table, select_columns
 from orthoplus.io.table_options import TableOptions
 from orthoplus.io.table_text import Row
 from orthoplus.io.text_tables import parse_rows
+
+StoredRow = tuple[int, list[Any]]  # the number of a row, and its cells
 
 # Larger integers are read as identifiers: neighbors would be equal as float64.
 _MOST_EXACT = 2**53
@@ -26,27 +35,54 @@ _MOST_EXACT = 2**53
 _PER_BYTE = 16
 
 
+class Sheet(NamedTuple):
+    """A sheet: its title, its rows that are not blank, and what these do not show."""
+
+    title: str
+    rows: list[StoredRow]
+    layout: Layout
+    is_hidden: bool
+
+
 def read_spreadsheet(path: Path, options: TableOptions) -> Catalog:
     """List the nonempty sheets by name."""
+    sheets = read_sheets(path)
+    hidden = [sheet.title for sheet in sheets if sheet.is_hidden]
+    catalog = {}
+    for sheet in sheets:
+        load = partial(_load_sheet, path, sheet, options, [] if sheet.is_hidden else hidden)
+        shape = (len(sheet.rows), max(len(row) for _, row in sheet.rows))
+        catalog[sheet.title] = Entry(shape, True, load, is_hidden=sheet.is_hidden)
+    return catalog
+
+
+def read_sheets(path: Path) -> list[Sheet]:
+    """Read the nonempty sheets, within limits of time and memory."""
     openpyxl = require("openpyxl", "Reading .xlsx files", extra="tables")
     with zipfile.ZipFile(path) as archive:
         guard.check_members(path, len(archive.infolist()))
         n_bytes = sum(member.file_size for member in archive.infolist())
         guard.check_size(path, (n_bytes // 8 * _PER_BYTE,))
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    catalog = {}
+    sheets = []
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # the size declared in the file may be wrong
-        rows = list(_sheet_rows(path, sheet, n_bytes, options.decimal or "."))
+        with zipfile.ZipFile(path) as archive, archive.open(_member(sheet)) as file:
+            layout = scan_layout(path, file, n_bytes)
+        rows = list(_stored_rows(path, sheet, n_bytes, layout))
         if rows:
-            shape = (len(rows), max(len(row) for _, row in rows))
-            guard.check_size(path, shape)  # rows may end early, and are made equally long
-            load = partial(_load_sheet, path, _padded(rows, shape[1]), options)
-            catalog[sheet.title] = Entry(shape, True, load)
-    return catalog
+            # Rows may end early, and are made equally long.
+            guard.check_size(path, (len(rows), max(len(row) for _, row in rows)))
+            sheets.append(Sheet(sheet.title, rows, layout, sheet.sheet_state != "visible"))
+    return sheets
 
 
-def _sheet_rows(path: Path, sheet: Any, n_bytes: int, decimal: str) -> Iterator[Row]:
+def _member(sheet: Any) -> str:
+    """Return the name of the member of the archive that holds a sheet."""
+    return str(sheet._worksheet_path).lstrip("/")
+
+
+def _stored_rows(path: Path, sheet: Any, n_bytes: int, layout: Layout) -> Iterator[StoredRow]:
     """Yield the rows that are not blank, within limits of time and memory.
 
     A row may say that it is the billionth, or a cell the last of a row, in a few bytes: openpyxl
@@ -55,8 +91,11 @@ def _sheet_rows(path: Path, sheet: Any, n_bytes: int, decimal: str) -> Iterator[
     n_cells = 0
     stored = guard.within_time(path, sheet.iter_rows(values_only=True), lambda: n_bytes)
     for number, cells in enumerate(stored, 1):
-        row = [_cell_text(cell, decimal) for cell in cells]
-        while row and not row[-1].strip():
+        row = list(cells)
+        if layout.formulas:
+            for j, cell in enumerate(row, 1):
+                row[j - 1] = FORMULA if (number, j) in layout.formulas else cell
+        while row and (row[-1] is None or str(row[-1]).strip() == ""):
             row.pop()
         if row:
             n_cells += len(row)
@@ -64,9 +103,22 @@ def _sheet_rows(path: Path, sheet: Any, n_bytes: int, decimal: str) -> Iterator[
             yield number, row
 
 
-def _padded(rows: list[Row], width: int) -> list[Row]:
-    """Pad the rows to equal length: a sheet stores each row up to its last nonempty cell."""
-    return [(number, row + [""] * (width - len(row))) for number, row in rows]
+def _find_decimal(path: Path, sheet: Sheet, options: TableOptions) -> tuple[str, str]:
+    """Return the decimal sign of the cells that are text, as in a text table, and a note."""
+    words = [
+        (number, [cell if isinstance(cell, str) else "" for cell in row])
+        for number, row in sheet.rows[1 : HEAD_ROWS + 1]
+    ]
+    return find_decimal(path, words, "\t", options)
+
+
+def text_rows(sheet: Sheet, decimal: str = ".") -> list[Row]:
+    """Return the rows as text, made equally long: a sheet stores each up to its last value."""
+    width = max(len(row) for _, row in sheet.rows)
+    return [
+        (number, [_cell_text(cell, decimal) for cell in row] + [""] * (width - len(row)))
+        for number, row in sheet.rows
+    ]
 
 
 def _cell_text(cell: Any, decimal: str) -> str:
@@ -80,11 +132,20 @@ def _cell_text(cell: Any, decimal: str) -> str:
     return cell if isinstance(cell, str) else str(cell)
 
 
-def _load_sheet(path: Path, rows: list[Row], options: TableOptions) -> Content:
-    dialect = describe_rows(path, rows[:HEAD_ROWS], options, (",", options.decimal or "."))
+def _load_sheet(path: Path, sheet: Sheet, options: TableOptions, hidden: list[str]) -> Content:
+    sign, said = _find_decimal(path, sheet, options)
+    rows, words = show_rows(path, sheet.title, text_rows(sheet, sign), sheet.layout, options.hidden)
+    if not rows:
+        raise FileError(f"`{path}`: all rows of sheet `{sheet.title}` are hidden.")
+    notes = tuple(filter(None, (said, *words)))
+    dialect = describe_rows(path, rows[:HEAD_ROWS], options, (",", sign), words=notes)
     table = parse_rows(path, iter(rows[dialect.n_before :]), dialect, options)
-    table = replace(table, notes=dialect.notes)
-    return select_columns(path, table, options)
+    content = select_columns(path, replace(table, notes=dialect.notes), options)
+    remarks = list(merged_words(sheet.layout))
+    if hidden:
+        listed = ", ".join(f"`{title}`" for title in hidden[:3]) + ", ..." * (len(hidden) > 3)
+        remarks.append(f"Hidden sheets were not read: {listed}. {path.name}:NAME reads one.")
+    return replace(content, notes=(*remarks, *content.notes))
 
 
 def read_parquet(path: Path, options: TableOptions) -> Catalog:
@@ -158,3 +219,43 @@ def _column(path: Path, name: str, column: Any, options: TableOptions) -> FloatA
             )
         return values
     return ["" if x is None else str(x) for x in column.to_pylist()]
+
+
+def read_label_rows(path: Path, key: str | None) -> tuple[list[Row], str | None]:
+    """Read the rows of a spreadsheet or Parquet file of labels as text, and return the column.
+
+    The key names a column, a sheet, or both as ``SHEET/COLUMN``. The first row of a Parquet file
+    is its header.
+    """
+    if path.suffix.lower() == ".parquet":
+        return _parquet_rows(path), key
+    sheets = {sheet.title: sheet for sheet in read_sheets(path)}
+    shown = [title for title, sheet in sheets.items() if not sheet.is_hidden]
+    if not sheets:
+        raise FileError(f"`{path}` is empty.")
+    named = [title for title in sheets if key is not None and f"{key}/".startswith(f"{title}/")]
+    if not named and len(shown) != 1:
+        raise FileError(
+            f"`{path}` has {len(shown)} sheets that are not hidden: {', '.join(shown[:12])}. Name "
+            f"one as {path.name}:SHEET or {path.name}:SHEET/COLUMN."
+        )
+    title = max(named, key=len, default=shown[0] if shown else "")
+    column = key[len(title) + 1 :] if key is not None and named else key
+    rows, _ = show_rows(path, title, text_rows(sheets[title]), sheets[title].layout)
+    if sheets[title].layout.formulas:
+        raise FileError(
+            f"`{path}`: sheet `{title}` holds formulas without stored values. Open the file in a "
+            f"spreadsheet program and save it, so that the values are stored."
+        )
+    return rows, column or None
+
+
+def _parquet_rows(path: Path) -> list[Row]:
+    parquet = require("pyarrow.parquet", "Reading .parquet files", extra="tables")
+    guard.read_on_trial(path, "parquet")
+    arrow = parquet.ParquetFile(path).read()
+    stored = _stored_index(arrow)  # pandas stores its index last
+    order = [*stored, *(name for name in arrow.column_names if name not in stored)]
+    columns = [["" if x is None else str(x) for x in arrow.column(j).to_pylist()] for j in order]
+    header = ["" if name.startswith("__index_level") else name for name in order]
+    return list(enumerate([header, *map(list, zip(*columns, strict=True))], 1))

@@ -5,7 +5,7 @@ refused with a message that names the deciding options: nothing is clustered sil
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,9 @@ from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.io import column_shapes as shapes
 from orthoplus.io.content import Content, Places
+from orthoplus.io.dialect import CORNER_WORDS
+from orthoplus.io.long_form import find_long_form, long_form_words
+from orthoplus.io.sheet_layout import FORMULA
 from orthoplus.io.table_options import NONE, TableOptions
 
 # A text column with at least this share of distinct values names the rows.
@@ -108,6 +111,8 @@ def select_columns(path: Path, table: Table, options: TableOptions) -> Content:
     notes: list[str] = []
     empty = {j for j in range(len(table.columns)) if table.is_empty(j)} - dropped
     taken = dropped | empty | {j for j in (index, labels) if j is not None}
+    if options.index != NONE and options.label_column is None:
+        _refuse_long_form(path, table, [j for j in range(len(table.columns)) if j not in taken])
     if index is None and options.index is None:
         index = _find_index(path, table, taken, notes)
     elif index is not None:
@@ -123,8 +128,23 @@ def select_columns(path: Path, table: Table, options: TableOptions) -> Content:
     if empty:
         notes.append(f"empty: {', '.join(table.title(j) for j in sorted(empty))}")
     kept = [j for j in range(len(table.columns)) if j not in taken]
+    _refuse_formulas(path, table, [*kept, index, labels])
     _refuse_text(path, table, kept)
     return _content(path, table, kept, (index, labels), notes)
+
+
+def _refuse_long_form(path: Path, table: Table, columns: list[int]) -> None:
+    """Raise `FileError` if each line holds one entry of a matrix; names of lines may precede."""
+    first = table.columns[columns[0]] if columns else []
+    is_named = (
+        len(set(first)) == len(first) if isinstance(first, list) else shapes.is_running(first)
+    )
+    columns = columns[int(is_named) :]
+    names = None if table.names is None else [table.names[j] for j in columns]
+    width = find_long_form(names, [table.columns[j] for j in columns])
+    if width:
+        titles = [table.title(j) for j in columns]
+        raise FileError(f"`{path}`: {long_form_words(titles, width)}")
 
 
 def _asked(path: Path, table: Table, column: str | None, option: str) -> int | None:
@@ -200,6 +220,10 @@ def _leading_names(table: Table, taken: set[int]) -> int | None:
         and shapes.has_classes(first)
     ):
         return None
+    is_title = name.lower() in CORNER_WORDS or shapes.names_identifiers(name)
+    has_title = is_title or (table.names is not None and name == "")
+    if not has_title and (shapes.repeats(first) or shapes.holds_quantities(first)):
+        return None  # `_refuse_text` asks for its role
     is_rest_text = all(isinstance(column, list) for column in table.columns[1:])
     return None if is_rest_text else 0
 
@@ -234,6 +258,18 @@ def _find_labels(path: Path, table: Table, taken: set[int], notes: list[str]) ->
     )
 
 
+def _refuse_formulas(path: Path, table: Table, columns: Iterable[int | None]) -> None:
+    """Raise `FileError` if a column of text holds formulas whose values are unknown."""
+    for j in columns:
+        column = [] if j is None else table.columns[j]
+        if j is not None and isinstance(column, list) and FORMULA in column:
+            raise FileError(
+                f"`{path}`: {table.title(j)} holds formulas without stored values. Open the file "
+                f"in a spreadsheet program and save it, so that the values are stored, or leave "
+                f"the column out with --drop {table.option(j)}."
+            )
+
+
 def _refuse_text(path: Path, table: Table, kept: list[int]) -> None:
     """Raise `FileError` if a column of the data holds text."""
     for j in kept:
@@ -248,6 +284,11 @@ def _refuse_text(path: Path, table: Table, kept: list[int]) -> None:
             else f"--label-column {table.option(j)} if it holds true classes"
         )
         what = f"words (`{example[:40]}`), not numbers"
+        if shapes.holds_quantities(column):
+            what = f"numbers with units or signs (`{example[:40]}`); remove these from the file"
+            advice = f"--index {table.option(j)} if it names the rows"
+        elif shapes.repeats(column):
+            advice += f", or --index {table.option(j)} if it names the rows"
         if all(_DIGITS.fullmatch(cell.strip()) for cell in column):
             what = f"codes (`{example[:40]}`), which are not data"
             advice += ", or --index none if it is data"
@@ -271,6 +312,7 @@ def _content(
     if table.names is not None:
         names = tuple(table.names[j].strip() or f"column {j + 1}" for j in kept)
     index, labels = (None if j is None else _words(table.columns[j]) for j in roles)
+    is_unnamed = index is not None and index.count("") == 1 and index[-1] == ""
     if index is not None:
         index = tuple(
             name or f"line {line}" for name, line in zip(index, table.lines.tolist(), strict=True)
@@ -284,6 +326,8 @@ def _content(
     places = Places(table.lines, np.array(kept) + 1, table.names)
     corner = "" if table.names is None or roles[0] is None else table.names[roles[0]].strip()
     remarks = shapes.remarks_on(values, index, names, corner)
+    if is_unnamed and not any("The last row" in remark for remark in remarks):
+        remarks += ("The last row has no name; if it summarizes the others, remove it.",)
     return Content(values, index, names, remarks, labels, said, places)
 
 

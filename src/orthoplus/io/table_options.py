@@ -37,6 +37,8 @@ class TableOptions:
         Whether a missing value is an error or becomes NaN.
     na : tuple of str
         Additional words for missing values; numbers stand for all cells of the same value.
+    hidden : {"keep", "drop"}, optional
+        Whether to read the hidden rows and columns of a spreadsheet or to leave them out.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class TableOptions:
     encoding: str | None = None
     missing: str = "error"
     na: tuple[str, ...] = ()
+    hidden: str | None = None
 
     def __post_init__(self) -> None:
         if self.sep is not None and len(self.separator or "") != 1:
@@ -69,6 +72,8 @@ class TableOptions:
             )
         if self.missing not in ("error", "mask"):
             raise InputError(f"`--missing {self.missing}` is unknown; use error or mask.")
+        if self.hidden not in (None, "keep", "drop"):
+            raise InputError(f"`--hidden {self.hidden}` is unknown; use keep or drop.")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)

@@ -23,7 +23,14 @@ _OTHERS = {
     b"<?xml": "XML, not a table; convert it to CSV first",
     b"{": "JSON, not a table; convert it to CSV first",
     b"version https://git-lfs": "a Git LFS pointer, not the data; run `git lfs pull`",
+    b"%%matrixmarket": "a Matrix Market file; give it the ending .mtx",
+    b"@relation": "an ARFF file, not a table; remove its header, or convert it to CSV first",
+    b"pk\x03\x04": "an Excel workbook or a ZIP archive; give it the ending .xlsx, or extract it",
+    b"\x1f\x8b": "compressed; give it the ending .csv.gz",
+    b"par1": "a Parquet file; give it the ending .parquet",
+    b"\x89hdf": "an HDF5 file; give it the ending .h5",
 }
+_PRINTED = re.compile(rb"\[\s*[\[{\d\"-]|array\(")  # JSON, or an array as Python prints it
 # Control characters, which occur in no text with a single-byte encoding.
 _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 26, 27}) + b"\x7f"
 
@@ -65,7 +72,7 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
     )
     with open_bytes(path) as file:
         while block := file.read(_BLOCK):
-            start = start or block[:2]
+            start = start or block[:4]
             has_control = has_control or block.translate(None, _CONTROL) != block
             if bad < 0:
                 try:
@@ -76,7 +83,9 @@ def find_encoding(path: Path, wanted: str | None) -> tuple[str, str]:
             guard.check_size(path, (n_bytes // 2,))  # a number takes at least two bytes, as "1,"
     if wanted is not None:
         return wanted, f"encoding {wanted}"
-    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+    if start in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
+        return "utf-32", "encoding UTF-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16", "encoding UTF-16"
     if bad < 0 and not has_control:
         return "utf-8-sig", ""
@@ -95,6 +104,8 @@ def refuse_others(path: Path) -> None:
     for begin, what in _OTHERS.items():
         if start.startswith(begin):
             raise FileError(f"`{path}` is {what}.")
+    if _PRINTED.match(start):
+        raise FileError(f"`{path}` is JSON or a printed array; save the numbers as CSV.")
 
 
 def _split(line: str) -> list[str]:

@@ -44,8 +44,8 @@ _LARGE_BYTES = 1 << 23
 
 def read_table(path: Path, options: TableOptions) -> Catalog:
     """Read the table, split it into data, row names and true classes, and list the result."""
-    encoding, words = find_encoding(path, options.encoding)
     refuse_others(path)
+    encoding, words = find_encoding(path, options.encoding)
     if suffix_of(path) == ".tsv" and options.sep is None:
         options = replace(options, sep="tab")
     dialect = find_dialect(path, encoding, options)
@@ -200,6 +200,12 @@ def _complaint(cell: str, is_missing: bool, dialect: Dialect) -> str:
         return (
             f"{what}. Fill it in, pass --missing mask to ignore missing cells, or leave the "
             f"column out with --drop."
+        )
+    if word.startswith("="):
+        return (
+            "the cell holds a formula without a stored value. Open the file in a spreadsheet "
+            "program and save it, so that the values are stored, or leave the column out with "
+            "--drop."
         )
     other = "," if dialect.decimal == "." else "."
     if is_number(word, other):

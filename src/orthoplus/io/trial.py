@@ -14,6 +14,13 @@ from contextlib import suppress
 from typing import Any
 
 MOST_OBJECTS, MOST_DEPTH, MOST_IN_ATTRIBUTE = 10_000, 32, 64
+# Attributes of the CF conventions: gaps, packing into integers, valid range, sign, and codes; and
+# other names for the packing.
+FILLS, PACKING = ("_FillValue", "missing_value"), ("scale_factor", "add_offset")
+VALID, UNSIGNED = ("valid_range", "valid_min", "valid_max"), ("_Unsigned",)
+FLAGS = ("flag_meanings", "flag_values", "flag_masks")
+OTHER_PACKING = ("ScaleFactor", "Scale", "scale", "SCALE", "Slope", "slope", "Offset", "offset",
+                 "OFFSET", "Intercept", "intercept")  # fmt: skip
 # Attributes of HDF5 objects that determine how they are read.
 ATTRIBUTES = (
     "shape",
@@ -21,7 +28,9 @@ ATTRIBUTES = (
     "h5sparse_format",
     "encoding-type",
     "MATLAB_sparse",
+    "MATLAB_class",
     "_index",
+    *(*FILLS, *PACKING, *VALID, *UNSIGNED, *OTHER_PACKING),
 )
 # Memory for the buffers of the readers, beyond that of the largest array.
 _BUFFERS = 1 << 28
