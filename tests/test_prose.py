@@ -27,6 +27,8 @@ PATTERNS = [
     for kind in ("british", "words", "per")
     for pattern, instead in GLOSSARY[kind].items()
 ]
+# Most prose matches none of the patterns, which one search shows.
+ANY_PATTERN = re.compile("|".join(f"(?:{one.pattern})" for one, _ in PATTERNS), re.IGNORECASE)
 # Code, formulas, addresses, tables that a script writes, and what a block prints.
 NOT_PROSE = re.compile(
     r"<!-- (?:results|options):.*?begin -->.*?<!-- (?:results|options):.*?end -->"
@@ -76,6 +78,7 @@ def findings(path: Path) -> list[Finding]:
     return sorted(
         Finding(line + part.count("\n", 0, match.start()), match[0], instead)
         for line, part in prose(text)
+        if ANY_PATTERN.search(part)
         for pattern, instead in PATTERNS
         for match in pattern.finditer(part)
     )

@@ -20,6 +20,8 @@ def test_upper_mean_fails_no_more_often_than_it_says(rng):
 def test_sampled_bound_holds_about_as_often_as_it_says(problem_type, rng, monkeypatch):
     monkeypatch.setattr(sampling, "_FEWEST_ROWS", 4)
     monkeypatch.setattr(sampling, "_MOST_ROWS", 4)
+    # The clock stands still: how many blocks are drawn, and all of them are, whatever the load.
+    monkeypatch.setattr(sampling, "perf_counter", lambda: 0.0)
     n_failed = 0
     for seed in range(10):
         A = rng.random((9, 3)) + 2.0 * np.eye(3)[np.arange(9) % 3]
@@ -27,8 +29,7 @@ def test_sampled_bound_holds_about_as_often_as_it_says(problem_type, rng, monkey
         point = model.refine(np.arange(9) % 2)
         best = best_trace(model.dense(), 2, has_row_sums=model.has_row_sums)
         generator = np.random.default_rng(seed)
-        deadline = sampling.perf_counter() + 0.2
-        n_failed += sampling.sampled_bound(model, point, 0.8, deadline, generator) < best
+        n_failed += sampling.sampled_bound(model, point, 0.8, 0.005, generator) < best
     assert n_failed <= 3
 
 

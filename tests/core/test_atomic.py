@@ -1,5 +1,6 @@
 """A file appears under its name only when it is complete, whatever happens to the disk."""
 
+import json
 import os
 import resource
 import signal
@@ -130,28 +131,36 @@ while True:
 """
 
 
+# The package is loaded once; each write is made by a process of its own.
 KILLED = """
-import os, signal, sys
+import json, os, signal, sys
 from orthoplus.core import atomic
-if sys.argv[2] == "killed":
-    os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
-atomic.write_atomically(sys.argv[1], lambda file: file.write(sys.argv[3].encode()))
+path = sys.argv[1]
+for how, text in (word.split() for word in sys.argv[2:]):
+    child = os.fork()
+    if child == 0:
+        if how == "killed":
+            os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+        atomic.write_atomically(path, lambda file: file.write(text.encode()))
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([code, open(path).read(), len(os.listdir(os.path.dirname(path)))]))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name on this system")
 def test_what_a_kill_before_the_renaming_leaves_is_gone_after_the_next_write(tmp_path):
     path, source = tmp_path / "a.txt", str(Path(atomic.__file__).parents[2])
-
-    def write(how, text):
-        words = [sys.executable, "-c", KILLED, str(path), how, text]
-        done = subprocess.run(words, env=os.environ | {"PYTHONPATH": source}, check=False)
-        return done.returncode, path.read_text(), len(os.listdir(tmp_path))
-
-    assert write("killed", "first") == (0, "first", 1)  # a new file is not renamed
-    assert write("killed", "second") == (-signal.SIGKILL, "first", 2)
-    assert write("killed", "third") == (-signal.SIGKILL, "first", 2)
-    assert write("whole", "fourth") == (0, "fourth", 1)
+    expected = {
+        "killed first": [0, "first", 1],  # a new file is not renamed
+        "killed second": [-signal.SIGKILL, "first", 2],
+        "killed third": [-signal.SIGKILL, "first", 2],
+        "whole fourth": [0, "fourth", 1],
+    }
+    words = [sys.executable, "-c", KILLED, str(path), *expected]
+    environment = os.environ | {"PYTHONPATH": source}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == list(expected.values())
 
 
 @pytest.mark.usefixtures("kind")

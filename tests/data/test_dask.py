@@ -236,6 +236,35 @@ def test_resumed_from_a_file_equals_uninterrupted(tmp_path):
     np.testing.assert_allclose(np.asarray(resumed.weights), np.asarray(whole.weights), rtol=RTOL)
 
 
+def test_vectors_of_a_cluster_come_back(client):
+    data = planted()
+    with client.as_current():
+        A = as_data(da.from_array(data, chunks=(450, R)).persist())
+        one = A.map_rows(row_sums)
+        np.testing.assert_array_equal(A.gather(one), data.sum(axis=1))
+        np.testing.assert_array_equal(np.asarray(A.collect(one, np.float64)), data.sum(axis=1))
+        two = A.map_rows(row_sums_twice, n_vectors=2)[1]
+        np.testing.assert_array_equal(A.gather(two), 2 * data.sum(axis=1))
+
+
+def row_sums(block):
+    return block.to_dense().sum(axis=1)
+
+
+def row_sums_twice(block):
+    return row_sums(block), 2 * row_sums(block)
+
+
+def test_indicators_on_a_cluster_are_those_of_the_array(client):
+    data = planted()
+    whole = op.KIndicatorsClustering(K, random_state=0).fit(data)
+    with client.as_current():
+        X = da.from_array(data, chunks=(450, R)).persist()
+        model = op.KIndicatorsClustering(K, random_state=0).fit(X)
+        np.testing.assert_array_equal(np.asarray(model.labels_), whole.labels_)
+        assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)
+
+
 def block_or_death(block, armed):
     """The block; but the first process to ask for one once the file is there dies."""
     try:
@@ -269,32 +298,3 @@ def test_worker_that_is_killed_costs_time_not_the_answer(client, tmp_path):
     np.testing.assert_array_equal(labels, whole.labels)
     np.testing.assert_allclose(weights, whole.weights, rtol=RTOL)
     assert result.value == pytest.approx(whole.value, rel=RTOL)
-
-
-def test_vectors_of_a_cluster_come_back(client):
-    data = planted()
-    with client.as_current():
-        A = as_data(da.from_array(data, chunks=(450, R)).persist())
-        one = A.map_rows(row_sums)
-        np.testing.assert_array_equal(A.gather(one), data.sum(axis=1))
-        np.testing.assert_array_equal(np.asarray(A.collect(one, np.float64)), data.sum(axis=1))
-        two = A.map_rows(row_sums_twice, n_vectors=2)[1]
-        np.testing.assert_array_equal(A.gather(two), 2 * data.sum(axis=1))
-
-
-def row_sums(block):
-    return block.to_dense().sum(axis=1)
-
-
-def row_sums_twice(block):
-    return row_sums(block), 2 * row_sums(block)
-
-
-def test_indicators_on_a_cluster_are_those_of_the_array(client):
-    data = planted()
-    whole = op.KIndicatorsClustering(K, random_state=0).fit(data)
-    with client.as_current():
-        X = da.from_array(data, chunks=(450, R)).persist()
-        model = op.KIndicatorsClustering(K, random_state=0).fit(X)
-        np.testing.assert_array_equal(np.asarray(model.labels_), whole.labels_)
-        assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)

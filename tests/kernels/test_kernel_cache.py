@@ -18,89 +18,116 @@ from orthoplus.kernels.fused import cache
 from orthoplus.kernels.fused.cache import CACHE, KernelCache, find_cache
 from waiting import PATIENCE
 
+# One process imports the loops anew in each environment: Numba is loaded once.
 REPORT = """
-import json, sys, tempfile
-if sys.argv[1:]:
-    tempfile.tempdir = sys.argv[1]
+import importlib, json, os, pathlib, sys, tempfile
 import numba, numpy
-before = numba.config.CACHE_DIR
-from orthoplus import kernels
-from orthoplus.kernels.fused import oblique
-from orthoplus.kernels.fused.cache import CACHE
-assert kernels.row_energy(numpy.ones((3, 2))) == 6.0
-assert numba.config.CACHE_DIR == before
-stats = oblique._row_energy.stats
-print(json.dumps({
-    "kind": CACHE.kind,
-    "folder": None if CACHE.folder is None else str(CACHE.folder),
-    "used": stats.cache_path,
-    "hits": sum(stats.cache_hits.values()),
-}))
+for changes in json.loads(sys.argv[1]):
+    tempfile.tempdir = changes.pop("tempdir", None)
+    if "remove" in changes:
+        pathlib.Path(changes.pop("remove")).unlink()
+    before = dict(os.environ)
+    os.environ.update(changes)
+    numba.config.reload_config()
+    setting = numba.config.CACHE_DIR
+    for name in [name for name in sys.modules if name.startswith("orthoplus.kernels")]:
+        del sys.modules[name]
+    kernels = importlib.import_module("orthoplus.kernels")
+    assert kernels.row_energy(numpy.ones((3, 2))) == 6.0
+    assert numba.config.CACHE_DIR == setting
+    CACHE = sys.modules["orthoplus.kernels.fused.cache"].CACHE
+    stats = sys.modules["orthoplus.kernels.fused.oblique"]._row_energy.stats
+    print(json.dumps({
+        "kind": CACHE.kind,
+        "folder": None if CACHE.folder is None else str(CACHE.folder),
+        "used": stats.cache_path,
+        "hits": sum(stats.cache_hits.values()),
+    }))
+    os.environ.clear()
+    os.environ.update(before)
 """
 
 
-@pytest.fixture
-def installed(tmp_path):
-    """Return a copy of the package, and an environment in which nothing of it can be written.
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Return where things are: the copy of the package, homes, folders for temporary files."""
+    root = tmp_path_factory.mktemp("installed")
+    for name in ("tmp", "unused", "user"):
+        (root / name).mkdir()
+    return SimpleNamespace(
+        site=root / "site",
+        beside=root / "site/orthoplus/kernels/fused/__pycache__",
+        home=root / "home",
+        user=root / "user",
+        own=root / "own",
+        tmp=root / "tmp",
+        unused=root / "unused",
+    )
+
+
+@pytest.fixture(scope="module")
+def found(folders):
+    """Return the cache that the package finds in each case, if nothing else can be written.
 
     Where a folder would be made there is a file: that stops even the superuser.
     """
-    source, site = Path(orthoplus.__file__).parent, tmp_path / "site"
-    shutil.copytree(source, site / "orthoplus", ignore=shutil.ignore_patterns("__pycache__"))
-    (site / "orthoplus/kernels/fused/__pycache__").touch()
-    (tmp_path / "home").touch()
-    (tmp_path / "tmp").mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    source = Path(orthoplus.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, folders.site / "orthoplus", ignore=ignored)
+    folders.beside.touch()
+    folders.home.touch()
+    environment = {name: value for name, value in os.environ.items() if name[:6] != "NUMBA_"}
     for name in ("XDG_CACHE_HOME", "TEMP", "TMP"):
-        kept.pop(name, None)
-    own = {"PYTHONPATH": site, "HOME": tmp_path / "home", "TMPDIR": tmp_path / "tmp"}
-    return kept | {name: str(path) for name, path in own.items()} | {"PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def report(environment, *args):
-    command = [sys.executable, "-c", REPORT, *args]
+        environment.pop(name, None)
+    own = {"PYTHONPATH": folders.site, "HOME": folders.home, "TMPDIR": folders.tmp}
+    environment |= {name: str(path) for name, path in own.items()}
+    unused = {"TMPDIR": str(folders.unused)}
+    cases = {
+        "first": {},
+        "second": {},
+        "no folder": {"tempdir": str(folders.home)},  # temporary files would be within a file
+        "user": unused | {"HOME": str(folders.user)},
+        "setting": unused | {"NUMBA_CACHE_DIR": str(folders.own)},
+        "beside": unused | {"remove": str(folders.beside)},
+    }
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+        [sys.executable, "-c", REPORT, json.dumps(list(cases.values()))],
+        env=environment | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return dict(zip(cases, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
-def test_loops_are_kept_among_temporary_files_if_nothing_else_can_be_written(installed):
-    first, second = report(installed), report(installed)
+def test_loops_are_kept_among_temporary_files_if_nothing_else_can_be_written(found, folders):
+    first, second = found["first"], found["second"]
     assert (first["kind"], first["hits"]) == ("temporary", 0)
     assert (second["kind"], second["hits"]) == ("temporary", 1)
     assert first["used"] == first["folder"] == second["folder"]
-    (root,) = Path(installed["TMPDIR"]).iterdir()
+    (root,) = folders.tmp.iterdir()
     assert Path(first["folder"]).is_relative_to(root)
     assert root.stat().st_mode & 0o777 == 0o700
     assert list(Path(first["folder"]).glob("*.nbi"))
 
 
-def test_loops_work_without_a_cache_if_nothing_can_be_written(installed, tmp_path):
-    found = report(installed, str(tmp_path / "home"))  # temporary files would be within a file
-    assert found == {"kind": "none", "folder": None, "used": None, "hits": 0}
+def test_loops_work_without_a_cache_if_nothing_can_be_written(found):
+    assert found["no folder"] == {"kind": "none", "folder": None, "used": None, "hits": 0}
 
 
-def test_cache_of_the_user_comes_before_temporary_files(installed, tmp_path):
-    installed["HOME"] = str(tmp_path)
-    assert report(installed)["kind"] == "user"
-    assert not list(Path(installed["TMPDIR"]).iterdir())
+def test_cache_of_the_user_comes_before_temporary_files(found, folders):
+    assert found["user"]["kind"] == "user"
+    assert Path(found["user"]["folder"]).is_relative_to(folders.user)
+    assert not list(folders.unused.iterdir())
 
 
-def test_setting_of_the_user_is_kept(installed, tmp_path):
-    installed["NUMBA_CACHE_DIR"] = str(tmp_path / "own")
-    found = report(installed)
-    assert found["kind"] == "user"
-    assert Path(found["folder"]).is_relative_to(tmp_path / "own")
+def test_setting_of_the_user_is_kept(found, folders):
+    assert found["setting"]["kind"] == "user"
+    assert Path(found["setting"]["folder"]).is_relative_to(folders.own)
 
 
-def test_loops_are_kept_beside_the_source_if_that_can_be_written(installed):
-    beside = Path(installed["PYTHONPATH"]) / "orthoplus/kernels/fused/__pycache__"
-    beside.unlink()
-    found = report(installed)
-    assert found["kind"] == "package"
-    assert found["folder"] == found["used"] == str(beside)
+def test_loops_are_kept_beside_the_source_if_that_can_be_written(found, folders):
+    assert found["beside"]["kind"] == "package"
+    assert found["beside"]["folder"] == found["beside"]["used"] == str(folders.beside)
 
 
 def test_loops_that_are_not_compiled_have_no_cache(monkeypatch):
@@ -228,29 +255,33 @@ def test_note_is_given_once_and_only_for_long_compilations_of_ours(monkeypatch, 
     assert "every process" in cache.CompileNote(KernelCache("none")).text
 
 
-def test_note_reaches_stderr_and_is_silenced_by_the_logger(tmp_path):
-    code = """
-import logging, sys
+SILENCED = """
+import logging
 from orthoplus.kernels.fused import cache
 cache._SILENT_SECONDS = 0.0
-if sys.argv[1:]:
-    logging.getLogger("orthoplus").setLevel(sys.argv[1])
+logging.getLogger("orthoplus").setLevel("ERROR")
 import numpy
 from orthoplus import kernels
 assert kernels.row_energy(numpy.ones((3, 2))) == 6.0
+assert not sum(kernels.fused.oblique._row_energy.stats.cache_hits.values())
 """
-    for number, (args, is_said) in enumerate({(): True, ("ERROR",): False}.items()):
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / str(number))}
-        command = [sys.executable, "-c", code, *args]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert (done.stderr.count("orthoplus: compiling") == 1) is is_said
-        again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert again.stderr == ""  # from the cache
+
+
+def run_code(code, folder):
+    """Run code in a process that caches loops in a folder; return what it prints."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+
+def test_note_is_silenced_by_the_logger(tmp_path):
+    assert run_code(SILENCED, tmp_path).stderr == ""
 
 
 CONJUGATE = """
 import hashlib, numpy
-from orthoplus.kernels.fused import delta
+from orthoplus.kernels.fused import cache, delta
+cache._SILENT_SECONDS = 0.0
 for seed in range(50):
     rng = numpy.random.default_rng(seed)
     bent, H, Z = rng.standard_normal((3, 3, 40))
@@ -294,13 +325,20 @@ def _pairs(target, value):
     return [(target, value)]
 
 
-def test_loops_from_the_cache_have_the_bits_of_those_just_compiled(tmp_path):
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Return two runs of the same loops: the first one compiles them, the second one does not."""
+    folder = tmp_path_factory.mktemp("cache")
+    return [run_code(CONJUGATE, folder) for _ in range(2)]
+
+
+def test_loops_from_the_cache_have_the_bits_of_those_just_compiled(runs):
     """A loop that calls another one could run any of its copies, which sum in different orders."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", CONJUGATE]
-    compiled, cached = (
-        subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        for _ in range(2)
-    )
+    compiled, cached = runs
     assert compiled.stdout == cached.stdout
-    assert cached.stderr == ""  # nothing was compiled
+
+
+def test_note_reaches_stderr_once_unless_the_loops_are_in_the_cache(runs):
+    compiled, cached = runs
+    assert compiled.stderr.count("orthoplus: compiling") == 1
+    assert cached.stderr == ""

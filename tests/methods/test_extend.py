@@ -364,7 +364,8 @@ def test_new_entries_of_the_registries_join_the_contract():
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "registry_toys", "-p", "no:cacheprovider", *JOINED],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": paths},
+        # Plugins of other packages take longer to load than these tests to run.
+        env=os.environ | {"PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
     )

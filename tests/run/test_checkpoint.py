@@ -125,27 +125,31 @@ def test_resumed_from_file_equals_uninterrupted(tmp_path, name):
     assert_continues(whole_run(name), part, op.solve(problem, method=method, resume=str(file)))
 
 
-@pytest.mark.parametrize("name", ["switching", "palm"])
-def test_resumed_in_a_fresh_process_equals_uninterrupted(tmp_path, name):
-    file = tmp_path / "run.npz"
-    whole = whole_run(name)
-    op.solve(problem_for(name), start(), method=METHODS[name], callback=stop_at(3), checkpoint=file)
+def test_resumed_in_a_fresh_process_equals_uninterrupted(tmp_path):
+    names = ["switching", "palm"]
+    for name in names:
+        problem, file = problem_for(name), tmp_path / f"{name}.npz"
+        op.solve(problem, start(), method=METHODS[name], callback=stop_at(3), checkpoint=file)
     code = (
         "import test_checkpoint as t, orthoplus as op, sys\n"
-        "name, file = sys.argv[1:]\n"
-        "result = op.solve(t.problem_for(name), method=t.METHODS[name], resume=file)\n"
-        "print(result.X.tobytes().hex(), result.value.hex(), result.n_iter)\n"
+        "for name in sys.argv[1:]:\n"
+        "    file = f'{name}.npz'\n"
+        "    result = op.solve(t.problem_for(name), method=t.METHODS[name], resume=file)\n"
+        "    print(result.X.tobytes().hex(), result.value.hex(), result.n_iter)\n"
     )
     here = str(Path(__file__).parents[1])
     path = os.pathsep.join([here, *filter(None, sys.path)])
     done = subprocess.run(
-        [sys.executable, "-c", code, name, str(file)],
+        [sys.executable, "-c", code, *names],
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.split() == [whole.X.tobytes().hex(), whole.value.hex(), str(whole.n_iter)]
+    for name, line in zip(names, done.stdout.splitlines(), strict=True):
+        whole = whole_run(name)
+        assert line.split() == [whole.X.tobytes().hex(), whole.value.hex(), str(whole.n_iter)], name
 
 
 def test_resumed_run_keeps_the_feasible_start_as_its_safeguard():
