@@ -59,7 +59,7 @@ def column_number(reference: str) -> int:
     """
     found = _REFERENCE.fullmatch(reference)
     if found is None:
-        raise ValueError(f"`{reference}` is not a cell")
+        raise FileError(f"`{reference[:20]}` is not the reference of a cell: the sheet is damaged.")
     number = 0
     for letter in found[1]:
         number = 26 * number + ord(letter) - ord("A") + 1
