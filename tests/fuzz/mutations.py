@@ -13,7 +13,14 @@ import scipy.sparse as sp
 
 sys.path.append(str(Path(__file__).parents[1] / "io"))
 
-from formats import DENSE, MATRIX_WRITERS, write_csv, write_envi, write_h5
+from formats import (
+    DENSE,
+    MATRIX_WRITERS,
+    write_cell_ranger,
+    write_csv,
+    write_envi,
+    write_h5,
+)
 
 # What no answer may show: a file beside the others holds it.
 SECRET_NUMBER, SECRET_WORD = 424_242.0, "SECRET"
@@ -43,6 +50,14 @@ def write_table(path: Path) -> None:
     frame.to_excel(path) if path.suffix == ".xlsx" else frame.to_parquet(path)
 
 
+def write_packed(path: Path) -> None:
+    """Write numbers that attributes unpack."""
+    with h5py.File(path, "w") as file:
+        packed = file.create_dataset("X", data=DENSE.astype("i2"), fillvalue=-7)
+        for name, value in (("scale_factor", 0.5), ("_FillValue", -1), ("valid_range", [0, 99])):
+            packed.attrs[name] = np.asarray(value, dtype="f8" if name == "scale_factor" else "i2")
+
+
 def write_gzip(path: Path) -> None:
     """Write a compressed table."""
     plain = path.with_suffix("")
@@ -55,6 +70,8 @@ WRITERS = MATRIX_WRITERS | {
     "sheet.xlsx": write_table,
     "frame.parquet": write_table,
     "packed.csv.gz": write_gzip,
+    "cells.h5": write_cell_ranger,
+    "packed.h5": write_packed,
     "words.txt": lambda path: path.write_text("cat\ndog\ncat\nmouse\n", encoding="utf-8"),
 }
 
@@ -99,8 +116,9 @@ def mutated(raw: bytes, rng: np.random.Generator) -> bytes:
 
 
 def hostile_hdf5(path: Path, rng: np.random.Generator, secret: Path) -> None:
-    """Write an AnnData file in which some parts lead to another file, or in a circle."""
-    write_h5(path, ["dense", "csr", "csc"][rng.integers(3)])
+    """Write an HDF5 file in which some parts lead to another file, or in a circle."""
+    kind = ["dense", "csr", "csc", "cells"][rng.integers(4)]
+    write_cell_ranger(path) if kind == "cells" else write_h5(path, kind)
     with h5py.File(path, "r+") as file:
         parts: list[str] = []
         file.visit(parts.append)
@@ -184,6 +202,34 @@ def hostile_bomb(path: Path, rng: np.random.Generator, secret: Path) -> None:
             file.write(bytes(1 << 20) if path.suffix == ".npz" else b"<row><c/></row>" * 69_905)
 
 
+def hostile_sheet(path: Path, rng: np.random.Generator, secret: Path) -> None:
+    """Write an intact archive with damaged XML: hidden rows, merged cells, formulas, entities."""
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in [["", "a", "b"], *([f"r{i}", i + 0.5, 2 * i] for i in range(6))]:
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = bool(rng.integers(2))
+    book.active.column_dimensions["C"].hidden = bool(rng.integers(2))
+    book.active["B4"] = "=B3+1"
+    book.active.merge_cells("A5:A6")
+    whole, marks = (
+        io.BytesIO(),
+        [b"<c r=", b"<row r=", b"hidden=", b"ref=", b"min=", b"<f>"],
+    )
+    book.save(whole)
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w") as archive:
+        for name in source.namelist():
+            raw = source.read(name)
+            if name.endswith("sheet1.xml"):
+                mark = marks[rng.integers(len(marks))]
+                raw = raw.replace(mark, mark + _WORDS[rng.integers(len(_WORDS))], 1)
+                raw = mutated(raw, rng) if rng.random() < 0.7 else raw
+                if rng.random() < 0.2:
+                    raw = b'<!DOCTYPE x [<!ENTITY e "eeeeeeee">]>' + raw
+            archive.writestr(name, raw)
+
+
 def hostile_pickle(path: Path, rng: np.random.Generator, secret: Path) -> None:
     """Write objects that would run code when unpickled."""
     np.save(path, np.array([_Trap(), 1], dtype=object), allow_pickle=True)
@@ -203,6 +249,7 @@ HOSTILE = {
     "bomb.csv.gz": hostile_bomb,
     "bomb.npz": hostile_bomb,
     "bomb.xlsx": hostile_bomb,
+    "damaged.xlsx": hostile_sheet,
     "trap.npy": hostile_pickle,
 }
 

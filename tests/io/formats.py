@@ -68,6 +68,25 @@ def write_envi(path, interleave="bsq", dtype=np.float64, order="<", values=CUBE,
     )
 
 
+COUNTS = sp.csc_array(np.array([[1, 0], [0, 3], [5, 0]]))  # 3 features x 2 cells
+
+
+def write_cell_ranger(path, version=3, group="matrix", shape=COUNTS.shape, kinds=(b"Gene",) * 3):
+    """Write counts of features in cells, as Cell Ranger does."""
+    with h5py.File(path, "w") as file:
+        matrix = file.create_group(group)
+        for name in ("data", "indices", "indptr"):
+            matrix[name] = getattr(COUNTS, name)
+        matrix["shape"], matrix["barcodes"] = np.array(shape), [b"AAA-1", b"CCC-1"]
+        ids, names = [b"g1", b"g2", b"g3"], [b"Actb", b"Cd3e", b"Cd3e"]
+        if version == 3:
+            for name, words in (("id", ids), ("name", names), ("feature_type", list(kinds))):
+                matrix[f"features/{name}"] = words
+        else:
+            matrix["genes"], matrix["gene_names"] = ids, names
+    return path
+
+
 MATRIX_WRITERS = {
     "dense.npz": lambda path: np.savez(path, DENSE),
     "compressed.npz": lambda path: np.savez_compressed(path, X=DENSE, labels=np.arange(4)),

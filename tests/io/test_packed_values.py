@@ -3,8 +3,7 @@
 import h5py
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from formats import write_mat73
+from formats import COUNTS, write_cell_ranger, write_mat73
 
 from orthoplus.io import FileError, read_matrix
 
@@ -97,24 +96,6 @@ def test_text_of_matlab_is_not_a_matrix(tmp_path):
         file["A"].attrs["MATLAB_class"] = np.bytes_("char")
     with pytest.raises(FileError, match="no matrix of numbers"):
         read_matrix(tmp_path / "a.mat")
-
-
-COUNTS = sp.csc_array(np.array([[1, 0], [0, 3], [5, 0]]))  # 3 features x 2 cells
-
-
-def write_cell_ranger(path, version=3, group="matrix", shape=COUNTS.shape, kinds=(b"Gene",) * 3):
-    with h5py.File(path, "w") as file:
-        matrix = file.create_group(group)
-        for name in ("data", "indices", "indptr"):
-            matrix[name] = getattr(COUNTS, name)
-        matrix["shape"], matrix["barcodes"] = np.array(shape), [b"AAA-1", b"CCC-1"]
-        ids, names = [b"g1", b"g2", b"g3"], [b"Actb", b"Cd3e", b"Cd3e"]
-        if version == 3:
-            for name, words in (("id", ids), ("name", names), ("feature_type", list(kinds))):
-                matrix[f"features/{name}"] = words
-        else:
-            matrix["genes"], matrix["gene_names"] = ids, names
-    return path
 
 
 @pytest.mark.parametrize(("version", "group"), [(3, "matrix"), (2, "GRCh38")])
