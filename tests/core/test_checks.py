@@ -10,6 +10,7 @@ from orthoplus.core.checks import (
     as_matrix,
     check_choice,
     check_finite,
+    check_growth,
     check_positive,
     check_range,
     check_shape,
@@ -98,12 +99,21 @@ def test_check_range_explains_when_outside():
         check_range(inside, "memory", low=0.0, high=1.0)
 
 
-def test_check_positive_explains_when_zero():
-    with pytest.raises(ValueError, match=r"`q=0` is out of range: it must be positive"):
-        check_positive(0, "q")
-    with pytest.raises(ValueError, match="at least 0"):
-        check_positive(-2.0, "q")
+@pytest.mark.parametrize("value", [0, -2.0, -np.inf])
+def test_numbers_that_are_not_positive_get_one_sentence(value):
+    with pytest.raises(ValueError, match=r"`q=.*` is out of range: it must be positive and finite"):
+        check_positive(value, "q")
+    with pytest.raises(ValueError, match=r"it must be positive\.$"):
+        check_positive(value, "q", finite=False)
     check_positive(1e-300, "q")
+    check_positive(np.inf, "q", finite=False)
+
+
+@pytest.mark.parametrize("value", [-2.0, 0, 1, np.inf])
+def test_growth_is_above_one(value):
+    with pytest.raises(ValueError, match=r"`q=.*` is out of range: it must be above 1 and finite"):
+        check_growth(value, "q")
+    check_growth(1.0001, "q")
 
 
 def test_check_choice_lists_the_words():

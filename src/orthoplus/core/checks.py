@@ -1,7 +1,7 @@
 """Validate user input, so that bad input raises a clear error before it reaches a kernel."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -170,28 +170,34 @@ def check_shape(n: int, k: int, name: str) -> None:
 
 def check_range(value: float, name: str, *, low: float, high: float = np.inf) -> None:
     """Raise unless the option is a number with low <= value <= high."""
-    if not isinstance(value, (float, int, np.integer, np.floating)) or math.isnan(value):
-        raise InputTypeError(f"{_quote(value, name)} is not a number.")
+    _check_number(value, name)
     if not low <= value <= high:
-        raise InputError(
-            f"`{name}={value!r}` is out of range: it must be at least {low:g}"
-            + (f" and at most {high:g}." if np.isfinite(high) else ".")
-        )
+        wanted = f"at least {low:g}" + (f" and at most {high:g}" if np.isfinite(high) else "")
+        raise _not_allowed(value, name, wanted)
 
 
 def check_positive(value: float, name: str, *, finite: bool = True) -> None:
     """Raise unless the option is a positive number, and finite if ``finite`` is true."""
-    check_range(value, name, low=0.0)
-    if value == 0 or (finite and math.isinf(value)):
-        kind = "positive and finite" if finite else "positive"
-        raise InputError(f"`{name}={value!r}` is out of range: it must be {kind}.")
+    _check_number(value, name)
+    if value <= 0 or (finite and math.isinf(value)):
+        raise _not_allowed(value, name, "positive and finite" if finite else "positive")
 
 
 def check_growth(value: float, name: str) -> None:
     """Raise unless the option is a finite number above one."""
-    check_positive(value, name)
-    if value <= 1:
-        raise InputError(f"`{name}={value!r}` is out of range: it must be above 1.")
+    _check_number(value, name)
+    if value <= 1 or math.isinf(value):
+        raise _not_allowed(value, name, "above 1 and finite")
+
+
+def _check_number(value: object, name: str) -> None:
+    is_number = isinstance(value, (float, int, np.integer, np.floating))
+    if not is_number or math.isnan(cast(float, value)):
+        raise InputTypeError(f"{_quote(value, name)} is not a number.")
+
+
+def _not_allowed(value: float, name: str, wanted: str) -> InputError:
+    return InputError(f"`{name}={value!r}` is out of range: it must be {wanted}.")
 
 
 def check_count(value: int, name: str, *, low: int = 0) -> None:
