@@ -342,7 +342,9 @@ def test_bad_options_of_the_models_are_explained(rng):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("problem", [TraceMin, SymmetricONMF, laplacian_embedding])
-def test_matrices_whose_eigenvalues_overflow_are_refused_by_their_name(problem, form, rng):
+def test_matrices_close_to_the_ends_of_the_range_are_refused_by_their_name(problem, form, rng):
     M = similarity(9, rng) * 1e307
     with pytest.raises(op.InputError, match=r"`[MW]` has entries as large as .*e\+30[678]"):
         problem(form(M), 2)
+    with pytest.raises(op.InputError, match=r"`[MW]` has no entries larger than 4\.94e-324"):
+        problem(form(np.where(M > M.mean(), 5e-324, 0.0)), 2)

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, norm
 from orthoplus.core.checks import as_matrix, check_finite, out_of_range
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.sparse_checks import as_csr
-from orthoplus.core.types import FloatArray
+from orthoplus.core.types import EPS, SMALLEST_NORMAL, FloatArray
 
 # Up to this many rows, eigenvectors are computed with a dense solver.
 DENSE_ROWS = 64
@@ -220,11 +220,13 @@ def as_symmetric(M: Any, name: str) -> Any:
     else:
         M = as_matrix(M, name)
     _check_square(M, name)
-    # Eigenvalues are at most n times the largest entry.
-    if abs(M).max() > np.finfo(np.float64).max / (4.0 * M.shape[0]):
-        raise out_of_range(float(abs(M).max()), name)
+    top = float(abs(M).max())
+    # Eigenvalues are at most n times the largest entry. Numbers close to the smallest one have few
+    # digits, so that bounds and values differ by more than the usual rounding.
+    if top > np.finfo(float).max / (4.0 * M.shape[0]) or 0.0 < top < SMALLEST_NORMAL / EPS:
+        raise out_of_range(top, name)
     # Differences within rounding are accepted, and M is used as given.
-    if abs(M - M.T).max() > ASYMMETRY * abs(M).max():
+    if abs(M - M.T).max() > ASYMMETRY * top:
         raise_asymmetric(name)
     return M
 
