@@ -18,7 +18,7 @@ from orthoplus.kernels.fused import cache
 from orthoplus.kernels.fused.cache import CACHE, KernelCache, find_cache
 from waiting import PATIENCE
 
-# One process imports the loops anew in each environment: Numba is loaded once.
+# Import the kernels again in each environment, in one process, so that Numba is loaded only once.
 REPORT = """
 import importlib, json, os, pathlib, sys, tempfile
 import numba, numpy

@@ -25,23 +25,17 @@ def _visit(B, squares, rows, least, labels, weights, sums, masses, sizes, near, 
     # OUT near: whether a row nearly moves; products, bounds: work arrays. Returns the number of
     # moves.
     d, k, n_moves = B.shape[1], masses.size, 0
-    even = k - k % 2
     for j in range(k):
         bounds[j] = sizes[j] / masses[j] if masses[j] > 0.0 else 0.0
     for a in range(rows.size):
         i = rows[a]
         own, square, weight = labels[i], squares[i], weights[i]
-        for j in range(0, even, 2):  # two groups at a time: the row is read once for both
-            one, other = 0.0, 0.0
+        for j in range(0, k, 2):  # two groups at a time: the row is read once for both
+            last, one, other = min(j + 1, k - 1), 0.0, 0.0
             for t in range(d):
                 one += sums[j, t] * B[i, t]
-                other += sums[j + 1, t] * B[i, t]
-            products[j], products[j + 1] = one, other
-        if even < k:
-            one = 0.0
-            for t in range(d):
-                one += sums[even, t] * B[i, t]
-            products[even] = one
+                other += sums[last, t] * B[i, t]
+            products[j], products[last] = one, other
         best, most, scale = own, 0.0, 0.0
         for j in range(k):
             product, mass = products[j], masses[j]

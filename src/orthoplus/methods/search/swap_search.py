@@ -95,8 +95,8 @@ class SwapSearch(SeededMethod):
     The first search starts from X, the others from rows sampled by their residuals: if k is small
     and the sketch is much smaller than A, from the best of several sets of rows, each after some
     swaps. Small data have many local optima that no swap leaves. There, a search ends with
-    *crossings*: take each center from one of two solutions found so far, or a row in place of a
-    center, then move single rows of A to a local optimum. Every search ends with the exact
+    *crossings*: take each center from the best solution or from another one, or a row in place of
+    a center, then move single rows of A to a local optimum. Every search ends with the exact
     objective, and the best result is kept: more searches are never worse.
 
     Parameters
