@@ -1,7 +1,8 @@
 """Attack the package and print a table: ``python tests/fuzz/attack.py [ATTACK ...] [--seed N]``.
 
-Each attack has a number of tries by default; ``--tries`` sets another. Ends with 1 if anything did
-not hold.
+Each attack has a number of tries by default; ``--tries`` sets another. Without a name all attacks
+run except ``suite``, the whole test suite again and again, which takes hours. Ends with 1 if
+anything did not hold.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from losses import attack_losses
 from memory import CALLS, SIZES, WHOLE_CALLS, WHOLE_SIZES, measure, measure_whole
 from parallel import attack_parallel
 from state import attack_kills
+from suite import attack_suite
 
 
 def attack_memory(tries: int, seed: int) -> dict:
@@ -35,6 +37,7 @@ ATTACKS = {
     "fork": (partial(attack_parallel, "fork"), 40),
     "loky": (partial(attack_parallel, "loky"), 40),
     "asyncio": (partial(attack_parallel, "asyncio"), 40),
+    "suite": (attack_suite, 20),
 }
 
 
@@ -46,7 +49,7 @@ def main() -> int:
     parser.add_argument("--tries", type=int)
     options = parser.parse_args()
     worst = 0
-    for name in options.attacks or ATTACKS:
+    for name in options.attacks or [name for name in ATTACKS if name != "suite"]:
         attack, usual = ATTACKS[name]
         before = sum(os.times()[:4])
         found = attack(options.tries or usual, options.seed)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parallel import WAYS, attack_parallel
 from state import attack_kills
+from suite import outcome
 
 from waiting import complaints
 
@@ -127,3 +128,15 @@ def test_faults_of_readers_would_be_seen(tmp_path, monkeypatch):
 
     monkeypatch.setattr(orthoplus.io, "read_matrix", fail)
     assert files._read_one(path)["fault"] == "traceback KeyError"
+
+
+def test_failures_of_the_suite_would_be_seen():
+    passed = "=========== 3 passed, 1 skipped in 61.30s (0:01:01) ===========\n"
+    failed = (
+        "FAILED tests/test_one.py::test_it - assert 0\n===== 1 failed, 2 passed in 2.00s =====\n"
+    )
+    assert outcome(passed, 0) == {"held": True, "summary": "3 passed, 1 skipped", "failed": []}
+    assert not outcome(failed, 1)["held"]
+    assert outcome(failed, 1)["failed"][0].startswith("FAILED tests/test_one.py::test_it")
+    assert not outcome("", 0)["held"]  # killed before its summary
+    assert not outcome(passed, 1)["held"]

@@ -1,0 +1,74 @@
+"""The whole test suite again and again, two runs at once, each the load of the other.
+
+Each run has a checkout of its own, cloned from the last commit, so that nothing but the machine is
+shared; both use the packages that are installed here. The hash seeds differ from run to run.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+AT_ONCE = 2
+SUMMARY = re.compile(r"^=+ (.*) in [\d.]+s.*=+$", re.MULTILINE)
+
+
+def attack_suite(tries: int, seed: int) -> dict:
+    """Run the suite so many times; a fault is a run with a failure, an error or no summary."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+        clones = [_clone(Path(folder, str(i))) for i in range(min(AT_ONCE, tries))]
+        shares = [range(i, tries, len(clones)) for i in range(len(clones))]
+
+        def run_share(i: int) -> list[dict]:
+            return [_run(clones[i], number, seed) for number in shares[i]]
+
+        rows = [row for share in pool.map(run_share, range(len(clones))) for row in share]
+    return {
+        "tries": tries,
+        "minutes": [row["minutes"] for row in rows],
+        "load": max(row["load"] for row in rows),
+        "faults": [row for row in rows if not row["held"]],
+    }
+
+
+def _clone(folder: Path) -> Path:
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+    return folder
+
+
+def _run(clone: Path, number: int, seed: int) -> dict:
+    """Run the suite in a clone, print a line of JSON, and return it."""
+    own = {
+        "PYTHONPATH": str(clone / "src"),
+        "PYTHONHASHSEED": str(seed + number),
+        "ORTHOPLUS_DATA": os.environ.get("ORTHOPLUS_DATA", str(ROOT.parent / "shared" / "data")),
+    }
+    words = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal"]
+    started = time.monotonic()
+    done = subprocess.run(
+        words, cwd=clone, env=os.environ | own, capture_output=True, text=True, check=False
+    )
+    row = {
+        "run": number + 1,
+        **outcome(done.stdout, done.returncode),
+        "minutes": round((time.monotonic() - started) / 60, 1),
+        "load": round(os.getloadavg()[2], 1),
+    }
+    sys.stdout.write(json.dumps(row) + "\n")
+    sys.stdout.flush()
+    return row
+
+
+def outcome(shown: str, code: int) -> dict:
+    """Return what pytest says at its end, and the failures it lists."""
+    summaries = SUMMARY.findall(shown)
+    failed = [line for line in shown.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    held = code == 0 and bool(summaries) and not failed
+    shown_end = [] if held else [shown[-2000:]]
+    return {"held": held, "summary": (summaries or [""])[-1], "failed": failed + shown_end}
