@@ -40,6 +40,12 @@ _WORDS = [
     b"\n\n",
     b"'",
 ]
+# What texts that repeat themselves are made of.
+_PIECES = [
+    *(bytes([sign]) for sign in b"\"',; \t\n\r|#%-+./=(){}e01a"),
+    *(b'""', b"\r\n", b"1.5", b"1,2\n", b'"a",', b"x y\n", b"NA", b"sep=", b"1,234", b"2020-01-01"),
+    *(b"time_", b"id ", b"5%", b"\xef\xbb\xbf", b"\xc3\xa9", b"\xa0", b"class"),
+]
 
 
 def write_table(path: Path) -> None:
@@ -182,6 +188,20 @@ def hostile_text(path: Path, rng: np.random.Generator, secret: Path) -> None:
     path.write_bytes(texts[rng.integers(len(texts))])
 
 
+def hostile_periods(path: Path, rng: np.random.Generator, secret: Path) -> None:
+    """Write a long text in which a few words repeat themselves, then perhaps a few others."""
+    n = int(10 ** rng.uniform(3, 6 if path.suffix == ".txt" else 5))
+
+    def some(most: int) -> bytes:
+        return b"".join(_PIECES[i] for i in rng.integers(len(_PIECES), size=rng.integers(1, most)))
+
+    text = some(3)
+    for _ in range(rng.integers(1, 3)):
+        unit = some(4)
+        text += unit * (n // len(unit))
+    path.write_bytes({".hdr": b"ENVI\n"}.get(path.suffix, b"") + text + some(4))
+
+
 def hostile_bomb(path: Path, rng: np.random.Generator, secret: Path) -> None:
     """Write few bytes that expand to many."""
     n = int(rng.integers(1 << 24, 1 << 27))
@@ -246,6 +266,9 @@ HOSTILE = {
     "header.hdr": hostile_text,
     "lines.csv": hostile_text,
     "entries.mtx": hostile_text,
+    "periods.csv": hostile_periods,
+    "periods.txt": hostile_periods,
+    "periods.hdr": hostile_periods,
     "bomb.csv.gz": hostile_bomb,
     "bomb.npz": hostile_bomb,
     "bomb.xlsx": hostile_bomb,
@@ -266,7 +289,7 @@ def is_foreign(content) -> bool:
     """Return whether something of the secret file is in what was read."""
     values = content.values.data if sp.issparse(content.values) else np.asarray(content.values)
     names = (*(content.row_names or ()), *(content.column_names or ()))
-    if values.dtype.kind in "US":
+    if values.dtype.kind in "USO":
         names = (*names, *values.ravel().tolist())
     elif (values == SECRET_NUMBER).any():
         return True

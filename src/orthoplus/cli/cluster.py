@@ -26,6 +26,7 @@ from orthoplus.cli.writing import output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, align, read_labels, split_key
+from orthoplus.io.content import text_array
 from orthoplus.io.dialect import is_number
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def find_truth(content: Content, labels: str | None) -> Truth | None:
     """Return the true classes of the rows from a file, or from a column of the table."""
     if labels is not None:
         return read_truth(labels, content)
-    return None if content.labels is None else _as_truth(content.labels)
+    return None if content.labels is None else _as_truth(text_array(content.labels))
 
 
 def read_truth(name: str, content: Content) -> Truth:

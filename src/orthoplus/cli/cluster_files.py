@@ -8,6 +8,7 @@ import numpy as np
 from orthoplus.cli.writing import write_csv, write_npz
 from orthoplus.core.types import FloatArray
 from orthoplus.estimators.row_fits import RowFits
+from orthoplus.io.content import text_array
 
 if TYPE_CHECKING:
     from orthoplus.cli.cluster import Job
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Name of the results in an AnnData file.
 KEY = "onmf"
+# Characters that are stored of names if a few of them are much longer than the others.
+_LONGEST_NAME = 200
 COLUMNS = ("row", "cluster", "weight", "cosine", "second_best", "margin")
 
 
@@ -36,11 +39,20 @@ def write_clusters(
     write_csv(job.folder / "labels.csv", COLUMNS, label_rows, is_safe=is_safe)
     rows = ([j, *(f"{x:.9g}" for x in row)] for j, row in enumerate(components.tolist()))
     write_csv(job.folder / "components.csv", ("cluster", *features), rows, is_safe=is_safe)
-    write_npz(job.folder / "components.npz", components=components, features=np.array(features))
+    write_npz(job.folder / "components.npz", components=components, features=_as_array(features))
     return {
         "labels.csv": "per row: cluster, weight (mean 1), cosine, second-best cluster, margin",
         "components.csv, .npz": f"the profile of each cluster, {k} x {components.shape[1]}",
     }
+
+
+def _as_array(names: Sequence[str]) -> Any:
+    """Return names as an array of text for an .npz file.
+
+    Names that are much longer than most others are cut off, because all take the same memory.
+    """
+    words = text_array(names)
+    return words if words.dtype.kind == "U" else words.astype(f"U{_LONGEST_NAME}")
 
 
 def add_to_anndata(

@@ -3,11 +3,12 @@
 Every reader returns a catalog: the arrays of the file with their shapes, which are loaded later.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # If no key is given, an array with one of these names is preferred.
 MATRIX_NAMES = ("X", "A")
 LABEL_NAMES = ("labels", "y")
+# An array of text has at most this many characters per character of its words, or is small.
+_MOST_WIDENING, _SMALL_WIDTH = 16, 1 << 22
 
 Names = tuple[str, ...]
 
@@ -35,6 +38,24 @@ def printable(text: str) -> str:
     'nano meters'
     """
     return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def text_array(words: Sequence[str]) -> Any:
+    """Return words as an array, of Python objects if one word is much longer than most.
+
+    All elements of an array of text have the width of the longest, so that a single long word
+    could make an array thousands of times as large as the file.
+
+    Examples
+    --------
+    >>> text_array(["cat", "dog"])
+    array(['cat', 'dog'], dtype='<U3')
+    >>> text_array(["cat"] * 10_000 + ["d" * 10_000]).dtype
+    dtype('O')
+    """
+    width = len(words) * max(map(len, words), default=0)
+    is_wasteful = width > max(_SMALL_WIDTH, _MOST_WIDENING * sum(map(len, words)))
+    return np.array(words, dtype=object if is_wasteful else str)
 
 
 class Places(NamedTuple):

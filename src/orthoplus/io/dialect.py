@@ -13,10 +13,9 @@ from pathlib import Path
 
 from orthoplus.core.errors import FileError
 from orthoplus.io.table_options import NONE, TableOptions
-from orthoplus.io.table_text import Row, read_rows
+from orthoplus.io.table_text import Row, read_head, read_rows
 
-# Number of rows that are inspected, and the separators that are tried; " " means any white space.
-HEAD_ROWS = 500
+# The separators that are tried; " " means any white space.
 _CANDIDATES = (",", ";", "\t", "|", " ")
 _SEPARATOR_WORDS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'", " ": "white space"}
 # Minimum number of columns for which a monotone first row is taken as more than coincidence.
@@ -143,8 +142,7 @@ def _score(path: Path, encoding: str, sep: str, options: TableOptions) -> tuple[
     Scores are compared as tuples, so the number of columns matters only in case of a tie.
     """
     try:
-        head = itertools.islice(read_rows(path, encoding, sep), HEAD_ROWS)
-        rows = [row for _, row in head if not is_comment(row)]
+        rows = [row for _, row in read_head(path, encoding, sep) if not is_comment(row)]
     except FileError:  # with this separator, a quote is not closed
         return 0.0, 0.0, 0
     counts = Counter(map(len, rows))
@@ -385,7 +383,7 @@ def _has_numbers(row: Sequence[str], width: int) -> bool:
 def find_dialect(path: Path, encoding: str, options: TableOptions) -> Dialect:
     """Infer the dialect of a text table."""
     sep, separator_words = find_separator(path, encoding, options)
-    head = list(itertools.islice(read_rows(path, encoding, sep), HEAD_ROWS))
+    head = list(read_head(path, encoding, sep))
     n_named = int(bool(head) and re.fullmatch(r"sep=.?", "".join(head[0][1]).strip()) is not None)
     n_comments, rows = split_comments(head[n_named:])
     if not rows:

@@ -44,6 +44,10 @@ _BUSY = 60.0 if hasattr(signal, "SIGXCPU") else 5.0
 # Rows that are read one by one may take as long, plus as much for every `_ROW_BYTES` of text: ten
 # times what the shortest cells take. The time is checked after every `_ROWS_AT_ONCE` rows.
 _ROW_BYTES, _ROWS_AT_ONCE = 1 << 19, 256
+# Memory of a short cell of text in a list, with its share of the list.
+_CELL_BYTES = 64
+# A row with fewer cells is not counted.
+_WIDE_ROW = 1 << 16
 # Maximum number of arrays or members in one file.
 MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
@@ -154,6 +158,35 @@ def within_time(path: Path, rows: Iterable[T], n_bytes: Callable[[], int]) -> It
             if spent > (seconds := _TRIAL_SECONDS * (1.0 + n_bytes() / _ROW_BYTES)):
                 raise _too_late(path, seconds)
         yield row
+
+
+def check_cells(path: Path, n_cells: int) -> None:
+    """Refuse a table if its cells would take too much memory as text."""
+    if n_cells > (most := memory_limit() // _CELL_BYTES):
+        raise FileError(
+            f"`{path}` has more than {most} cells that are kept as text, which exceeds the limit "
+            f"of {memory_limit() / 1e9:.3g} GB. If the file is intact, raise the limit with the "
+            f"environment variable ORTHOPLUS_MAX_BYTES, or pass fewer rows or columns."
+        )
+
+
+def check_row(path: Path, row: list[str]) -> list[str]:
+    """Return a row of cells; refuse it if it alone would take too much memory."""
+    if len(row) > _WIDE_ROW:
+        check_cells(path, len(row))
+    return row
+
+
+def within_memory(
+    path: Path, rows: Iterable[tuple[int, list[str]]]
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows of cells that the caller keeps; refuse the file if they take too much memory."""
+    n_cells = 0
+    for count, (number, row) in enumerate(rows, 1):
+        n_cells += len(row) + 2  # the row itself takes as much as two cells
+        if count % _ROWS_AT_ONCE == 0:
+            check_cells(path, n_cells)
+        yield number, row
 
 
 def _too_late(path: Path, seconds: float) -> FileError:

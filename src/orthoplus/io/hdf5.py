@@ -15,7 +15,7 @@ from orthoplus.core.errors import FileError
 from orthoplus.core.extras import require
 from orthoplus.io import guard
 from orthoplus.io.cell_ranger import cell_ranger_shape, is_cell_ranger, load_cell_ranger
-from orthoplus.io.content import Catalog, Content, Entry, Names
+from orthoplus.io.content import Catalog, Content, Entry, Names, text_array
 from orthoplus.io.packed_values import refuse_packed, unpack
 from orthoplus.io.trial import NUMERIC, attribute, follow, walk
 
@@ -61,7 +61,7 @@ class Source:
     def texts(self, group: Any, key: str) -> Any:
         """Return a data set of text as a vector."""
         words = self.dataset(group, key).asstr(errors="replace")[()]
-        return np.asarray(words, dtype=str).reshape(-1)
+        return text_array([str(word) for word in np.ravel(words)])
 
 
 def read_hdf5(path: Path, *, is_matlab: bool = False) -> Catalog:
@@ -160,7 +160,8 @@ def _load_codes(source: Source, file: Any, key: str) -> Content:
         raise FileError(
             f"`{source.path}`: `{key}` has codes without a category. The file is damaged."
         )
-    values = np.append(words, "")[codes]  # the code -1, no category, picks the last entry
+    words = [*words.tolist(), ""]  # the code -1, no category, picks the last entry
+    values = text_array([words[code] for code in codes.ravel().tolist()])
     return Content(values, _anndata_names(source, file, key, values.shape)[0])
 
 

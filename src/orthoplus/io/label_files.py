@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from orthoplus.core.errors import FileError
+from orthoplus.io import guard
 from orthoplus.io.column_shapes import names_classes, names_identifiers
-from orthoplus.io.content import Content
+from orthoplus.io.content import Content, text_array
 from orthoplus.io.dialect import CORNER_WORDS, is_number, parse_number
 from orthoplus.io.spreadsheets import read_label_rows
 from orthoplus.io.table_columns import find_column
@@ -53,7 +52,7 @@ def read_table_labels(
     cells = [[cell.strip() for cell in row] for _, row in lines]
     index = _index_column(cells, names, column, rows)
     found = None if index is None else tuple(row[index] for row in cells)
-    return Content(np.array([row[column] for row in cells]), found, notes=notes)
+    return Content(text_array([row[column] for row in cells]), found, notes=notes)
 
 
 def _index_column(
@@ -109,7 +108,7 @@ def _read_cells(path: Path, key: str | None = None) -> tuple[list[Row], str | No
     is_plain = suffix_of(path) == ".txt" and sep not in "".join(start)
     if is_plain and start and start[-1].startswith('"'):  # R writes "1" "word"
         is_plain, sep = False, " "
-    rows = list(read_rows(path, encoding, None if is_plain else sep))
+    rows = list(guard.within_memory(path, read_rows(path, encoding, None if is_plain else sep)))
     if not rows:
         raise FileError(f"`{path}` is empty.")
     if {len(row) for _, row in rows[1:]} == {len(rows[0][1]) + 1}:

@@ -14,7 +14,7 @@ from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray
 from orthoplus.io import guard
 from orthoplus.io.content import Catalog, Content, Entry
-from orthoplus.io.dialect import HEAD_ROWS, describe_rows, find_decimal
+from orthoplus.io.dialect import describe_rows, find_decimal
 from orthoplus.io.sheet_layout import (
     FORMULA,
     Layout,
@@ -24,7 +24,7 @@ from orthoplus.io.sheet_layout import (
 )
 from orthoplus.io.table_columns import Table, select_columns
 from orthoplus.io.table_options import TableOptions
-from orthoplus.io.table_text import Row
+from orthoplus.io.table_text import HEAD_ROWS, Row
 from orthoplus.io.text_tables import parse_rows
 
 StoredRow = tuple[int, list[Any]]  # the number of a row, and its cells

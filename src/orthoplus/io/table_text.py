@@ -14,8 +14,13 @@ from orthoplus.io import guard
 
 Row = tuple[int, list[str]]  # the number of the last line of the row, and its cells
 
+# Number of rows that are inspected to describe a table, and of their cells.
+HEAD_ROWS, _HEAD_CELLS = 500, 1 << 20
+# This many rows are inspected even if they are very wide.
+_LEAST_ROWS = 20
 _BLOCK = 1 << 20
-_QUOTED = re.compile(r'"((?:[^"]|"")*)"(?=\s|$)|(\S+)')
+# The quantifiers are possessive: to go back would gain nothing, and takes 130 bytes per character.
+_QUOTED = re.compile(r'"((?:[^"]++|"")*+)"(?=\s|$)|(\S+)')
 # How other types of files start that are sometimes saved under the name of a table.
 _OTHERS = {
     b"<!doctype html": "a web page, not a table; download the data file itself",
@@ -111,14 +116,20 @@ def refuse_others(path: Path) -> None:
 def _split(line: str) -> list[str]:
     """Split at white space except within double quotes, which are removed.
 
+    As in `csv.reader`, a cell longer than `csv.field_size_limit` is an error.
+
     Examples
     --------
     >>> _split('"sample 1" 5.1  "u"')
     ['sample 1', '5.1', 'u']
     """
-    if '"' not in line:
-        return line.split()
-    return [word or quoted.replace('""', '"') for quoted, word in _QUOTED.findall(line)]
+    if '"' in line:
+        cells = [word or quoted.replace('""', '"') for quoted, word in _QUOTED.findall(line)]
+    else:
+        cells = line.split()
+    if len(line) > (longest := csv.field_size_limit()) and max(map(len, cells)) > longest:
+        raise csv.Error(f"field larger than field limit ({longest})")
+    return cells
 
 
 def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
@@ -130,13 +141,14 @@ def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
             if sep is None or sep == " ":
                 for number, line in enumerate(guard.within_time(path, file, raw.tell), 1):
                     if line.strip():
-                        yield number, _split(line) if sep else [line.strip("\r\n")]
+                        row = _split(line) if sep else [line.strip("\r\n")]
+                        yield number, guard.check_row(path, row)
                 return
             reader = csv.reader(file, delimiter=sep, strict=True)
             for row in guard.within_time(path, reader, raw.tell):
                 number = reader.line_num
                 if any(cell.strip() for cell in row):
-                    yield number, row
+                    yield number, guard.check_row(path, row)
     except csv.Error as error:
         raise FileError(f"`{path}`, after line {number}: {error}.") from error
     except UnicodeDecodeError as error:
@@ -146,3 +158,16 @@ def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
         ) from error
     except EOFError as error:
         raise FileError(f"`{path}` is truncated: its compressed data end too early.") from error
+
+
+def read_head(path: Path, encoding: str, sep: str) -> Iterator[Row]:
+    """Yield the first rows: `HEAD_ROWS`, or fewer if they are so wide that they would fill memory.
+
+    The rows are kept several times, as text, while the table is described.
+    """
+    n_cells = 0
+    for count, (number, row) in enumerate(read_rows(path, encoding, sep), 1):
+        yield number, row
+        n_cells += len(row)
+        if count >= HEAD_ROWS or (n_cells >= _HEAD_CELLS and count >= _LEAST_ROWS):
+            return

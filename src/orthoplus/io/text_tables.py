@@ -14,6 +14,7 @@ import numpy as np
 
 from orthoplus.core.errors import FileError
 from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.io import guard
 from orthoplus.io.content import Catalog, Entry
 from orthoplus.io.dialect import (
     BOOLEANS,
@@ -40,6 +41,8 @@ from orthoplus.io.table_text import (
 AS_TEXT = ("text", "code", "empty")
 # Larger files are read by pandas if it is installed; for smaller ones its import takes longer.
 _LARGE_BYTES = 1 << 23
+# Number of rows after which the memory of columns of text is checked again.
+_ROWS_AT_ONCE = 1024
 
 
 def read_table(path: Path, options: TableOptions) -> Catalog:
@@ -148,6 +151,8 @@ def parse_rows(path: Path, body: Iterator[Row], dialect: Dialect, options: Table
         for j in numeric:
             numbers.append(_cell(path, line, row, (j, names), dialect, options))
         lines.append(line)
+        if words and len(lines) % _ROWS_AT_ONCE == 0:
+            guard.check_cells(path, len(words) * len(lines))
     matrix = np.frombuffer(numbers, dtype=np.float64).reshape(len(lines), len(numeric))
     columns: dict[int, FloatArray | list[str]] = dict(words)
     columns |= {j: matrix[:, place] for place, j in enumerate(numeric)}
