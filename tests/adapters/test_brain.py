@@ -105,14 +105,14 @@ def test_weights_have_mean_one_in_every_parcel(fitted):
 def test_matrix_beyond_the_limit_goes_to_a_file_in_few_volumes_at_a_time(
     folder, matrix_model, monkeypatch
 ):
-    seen, read = [], brain_images._volumes
+    seen, read = [], brain_images.read_volumes
 
     def watched(image, n_bytes):
         for volumes in read(image, n_bytes):
             seen.append(volumes.shape[3])
             yield volumes
 
-    monkeypatch.setattr(brain_images, "_volumes", watched)
+    monkeypatch.setattr(brain_images, "read_volumes", watched)
     # Two volumes are an eighth of it, and the matrix is larger.
     limit = 8 * 2 * 8 * int(np.prod(SHAPE))
     columns = np.tile(A, 20)

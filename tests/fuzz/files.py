@@ -92,7 +92,9 @@ def _read_one(path: Path) -> dict:
 
     from orthoplus.io import FileError, read_cube, read_labels, read_matrix
 
-    read = {".hdr": read_cube, ".txt": read_labels}.get(path.suffix, read_matrix)
+    own = {".hdr": read_cube, ".txt": read_labels, ".nii": read_brain, ".gii": read_brain}
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    read = own.get(suffix, read_matrix)
     content, fault, error = None, "", ""
     before, seconds = _peak(reset=True), _processor_seconds()
     try:
@@ -120,6 +122,17 @@ def _read_one(path: Path) -> dict:
         "megabytes": round(grown / 2**20, 1),
         "trials_megabytes": round(children / 2**20, 1),
     }
+
+
+def read_brain(path: Path):
+    """Read an image of a brain as a parcellation reads it."""
+    from orthoplus.adapters.brain_images import load_surface, read_volumes
+    from orthoplus.io import Content
+
+    if path.suffix == ".gii":
+        return Content(load_surface(left=path).data.parts["left"])
+    *_, last = read_volumes(path, LIMIT)
+    return Content(np.asarray(last.dataobj))
 
 
 def _processor_seconds() -> float:

@@ -71,6 +71,18 @@ def write_gzip(path: Path) -> None:
     path.write_bytes(gzip.compress(plain.read_bytes()))
 
 
+def write_brain(path: Path) -> None:
+    """Write a 4D volume or data on a surface."""
+    import nibabel
+
+    if path.suffix == ".gii":
+        array = nibabel.gifti.GiftiDataArray(DENSE.astype(np.float32))
+        nibabel.gifti.GiftiImage(darrays=[array]).to_filename(path)
+        return
+    values = np.resize(DENSE, (2, 3, 2, 2)).astype(np.float32)
+    nibabel.Nifti1Image(values, np.eye(4)).to_filename(path)
+
+
 WRITERS = MATRIX_WRITERS | {
     "scene.hdr": write_envi,
     "sheet.xlsx": write_table,
@@ -78,6 +90,9 @@ WRITERS = MATRIX_WRITERS | {
     "packed.csv.gz": write_gzip,
     "cells.h5": write_cell_ranger,
     "packed.h5": write_packed,
+    "volume.nii": write_brain,
+    "volume.nii.gz": write_brain,
+    "surface.gii": write_brain,
     "words.txt": lambda path: path.write_text("cat\ndog\ncat\nmouse\n", encoding="utf-8"),
 }
 
@@ -150,6 +165,25 @@ def hostile_hdf5(path: Path, rng: np.random.Generator, secret: Path) -> None:
                 file[name] = file["/"]
             else:
                 file.create_dataset(name, (1 << 40,), "f8", chunks=(1 << 20,))
+
+
+def hostile_surface(path: Path, rng: np.random.Generator, secret: Path) -> None:
+    """Write a GIFTI file whose array is in another file, far too long, or an entity."""
+    write_brain(path)
+    length = _EXTREME[rng.integers(len(_EXTREME))]
+    raw = secret.with_suffix(".raw")
+    changes = [
+        (b'ExternalFileName=""', f'ExternalFileName="{(raw, raw.name)[rng.integers(2)]}"'.encode()),
+        (b"GZipBase64Binary", b"ExternalFileBinary"),
+        (b"FLOAT32", b"FLOAT64"),
+        (b'Dim0="', f'Dim0="{length}'.encode()),
+        (b"<Data>", b"<Data>" + gzip.compress(bytes(1 << 20))[:100]),
+        (b'gifti.dtd">', b'gifti.dtd" [<!ENTITY e "eeeeeeee">]>'),
+    ]
+    text = path.read_bytes()
+    for old, new in changes:
+        text = text.replace(old, new) if rng.random() < 0.5 else text
+    path.write_bytes(text)
 
 
 def hostile_archive(path: Path, rng: np.random.Generator, secret: Path) -> None:
@@ -263,6 +297,7 @@ class _Trap:
 HOSTILE = {
     "links.h5ad": hostile_hdf5,
     "promises.npz": hostile_archive,
+    "elsewhere.gii": hostile_surface,
     "header.hdr": hostile_text,
     "lines.csv": hostile_text,
     "entries.mtx": hostile_text,

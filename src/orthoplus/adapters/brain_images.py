@@ -7,6 +7,7 @@ limit is written to a temporary file and read in blocks of rows.
 import glob
 import tempfile
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from orthoplus.core.errors import FileError, InputError, InputTypeError
 from orthoplus.core.extras import require
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.stored import parse_memory
+from orthoplus.io.brain_checks import check_surface, open_volume, refuse_image
+from orthoplus.io.brain_files import is_surface_file
+from orthoplus.io.guard import check_size
 
 # Options of a masker that need all samples of a series at once.
 _CLEANING = ("standardize", "detrend", "low_pass", "high_pass", "high_variance_confounds")
@@ -30,6 +34,8 @@ _ADVICE = (
 )
 # Shares of the memory limit for the volumes read at a time and for columns not yet written.
 _VOLUME_SHARE, _COLUMN_SHARE = 0.125, 0.125
+# Bytes that are read at a time to find the file that cannot be read.
+_READ_AGAIN = 1 << 26
 # Number of columns written at a time, so that not every image touches every row of the file.
 _LEAST_COLUMNS, _MOST_COLUMNS = 16, 64
 
@@ -153,18 +159,12 @@ def _n_samples(image: Any) -> int:
 
 def _opened(path: str | Path) -> Any:
     """Open an image file; only its header is read."""
-    nibabel = require("nibabel", "Reading an image", extra="brain")
-    if str(path).endswith((".gii", ".gii.gz")):
+    if is_surface_file(path):
         raise FileError(
             f"`{path}` is a surface, not a volume. In Python, `load_surface(left=..., right=...)` "
             f"reads it."
         )
-    try:
-        return nibabel.load(path, keep_file_open=True)
-    except FileNotFoundError:
-        raise FileError(f"`{path}` does not exist.") from None
-    except (nibabel.filebasedimages.ImageFileError, EOFError, OSError) as error:
-        raise FileError(f"`{path}` cannot be read as an image ({error}).") from error
+    return open_volume(path)
 
 
 def _listed_confounds(confounds: Any, n_series: int) -> Sequence[Any]:
@@ -201,20 +201,36 @@ def make_masker(estimator: Any, series: list[Series]) -> Any:
         )
         masker.set_params(**own, reports=False)
     masker.set_params(verbose=int(estimator.verbose))
-    with _translated_errors():
+    if masker.mask_img is None:  # all of an image is loaded to find the mask
+        for name in images:
+            if isinstance(name, (str, Path)):
+                image = _opened(name)
+                check_size(Path(name), image.shape, image.get_data_dtype())
+    files = [*images, mask] if isinstance(mask, (str, Path)) else images
+    with _translated_errors(files):
         if masker.mask_img is not None:
             return masker.fit()
         return masker.fit(images if len(images) > 1 else images[0])
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
-    """Turn nilearn's errors about images and masks into an `InputError` of one sentence."""
+def _translated_errors(images: Sequence[Any]) -> Iterator[None]:
+    """Turn nilearn's errors about images and masks into an `InputError` of one sentence.
+
+    If it cannot read a file, the error names this file.
+    """
+    nibabel = require("nibabel", "Reading an image", extra="brain")
+    errors = nibabel.spatialimages
+    unreadable = (OSError, EOFError, zlib.error, errors.HeaderDataError, errors.ImageDataError)
     try:
         yield
     except InputError:
         raise
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, *unreadable) as error:
+        if isinstance(error, unreadable):
+            for image in images:
+                for _ in read_volumes(image, _READ_AGAIN):
+                    pass
         words = " ".join(str(error).split()).rstrip(".")
         raise InputError(f"nilearn cannot use the images or the mask: {words}.") from error
 
@@ -242,14 +258,14 @@ def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[Flo
     # Cleaning works along time: the whole series has to be in memory.
     if series.confounds is not None or any(getattr(masker, name, None) for name in _CLEANING):
         own = {} if series.confounds is None else {"confounds": [series.confounds]}
-        with _translated_errors():
+        with _translated_errors(series.images):
             samples = masker.transform(_joined(series.images), **own)
         yield np.atleast_2d(samples)
         return
     for image in series.images:
-        for volumes in _volumes(image, int(_VOLUME_SHARE * memory_limit)):
+        for volumes in read_volumes(image, int(_VOLUME_SHARE * memory_limit)):
             _warn_of_gaps(masker, volumes)
-            with _translated_errors():
+            with _translated_errors([]):
                 samples = masker.transform(volumes)
             yield np.atleast_2d(samples)
 
@@ -260,24 +276,29 @@ def _joined(images: tuple[Any, ...]) -> Any:
     return _nilearn("image").concat_imgs(list(images))
 
 
-def _volumes(image: Any, n_bytes: int) -> Iterator[Any]:
+def read_volumes(image: Any, n_bytes: int) -> Iterator[Any]:
     """Split an image along the last axis into pieces of at most ``n_bytes``, or one volume."""
     if is_surface(image):
         yield image
         return
     image = _opened(image) if isinstance(image, (str, Path)) else image
     if len(image.shape) == 3:
-        yield _loaded(image)
+        yield _loaded(image, None)
         return
     volume = int(np.prod(image.shape[:3])) * np.dtype(np.float64).itemsize
     step = max(1, n_bytes // max(1, volume))
     for start in range(0, image.shape[3], step):
-        yield _loaded(image.slicer[..., start : start + step])
+        yield _loaded(image, slice(start, start + step))
 
 
-def _loaded(image: Any) -> Any:
-    """Load the data of an image into memory, so that the file is read only once."""
-    return type(image)(np.asanyarray(image.dataobj), image.affine, image.header)
+def _loaded(image: Any, part: slice | None) -> Any:
+    """Load an image, or a part of its volumes, into memory, so that it is read only once."""
+    try:
+        image = image if part is None else image.slicer[..., part]
+        values = np.asanyarray(image.dataobj)
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # the file is truncated or damaged
+        refuse_image(image.get_filename() or "image", error)
+    return type(image)(values, image.affine, image.header)
 
 
 def _warn_of_gaps(masker: Any, image: Any) -> None:
@@ -394,6 +415,9 @@ def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
             f"The left hemisphere has {data['left'].shape[1]} maps, but the right one has "
             f"{data['right'].shape[1]}; pass both for the same subjects, in the same order."
         )
+    for name in mesh.values() if isinstance(mesh, dict) else ():
+        if isinstance(name, (str, Path)):
+            check_surface(name)
     if mesh is None:
         faces = np.array([[0, 1, 2]])
         mesh = {
@@ -408,9 +432,10 @@ def _read_maps(files: Any) -> FloatArray:
     load = _nilearn("surface").load_surf_data
     columns = []
     for name in _listed(files):
+        check_surface(name)
         try:
             maps = np.asarray(load(name))
-        except (ValueError, OSError) as error:
+        except Exception as error:  # nibabel has many exception classes
             raise FileError(f"`{name}` cannot be read as data on a surface ({error}).") from error
         columns.append(maps.reshape(len(maps), -1))
     if len({len(maps) for maps in columns}) > 1:

@@ -20,6 +20,7 @@ from orthoplus.cli.writing import output_folder, write_json
 from orthoplus.core.errors import FileError, InputError
 from orthoplus.data.stored import DEFAULT_LIMIT
 from orthoplus.io.brain_files import hemisphere_of, is_surface_file
+from orthoplus.io.guard import check_regular
 
 if TYPE_CHECKING:
     from orthoplus.adapters.brain import Parcellation
@@ -160,8 +161,7 @@ def taking_notes(notes: list[str]) -> Iterator[None]:
 def check_files(images: list[str], mask: str | None) -> None:
     """Raise an error if files do not exist or are not all of one kind."""
     for name in (*images, *([] if mask is None else [mask])):
-        if not Path(name).is_file():
-            raise FileError(f"`{name}` does not exist.")
+        check_regular(Path(name))
     kinds = {is_surface_file(name) for name in images}
     if len(kinds) > 1:
         raise FileError("Some files are volumes and some are surfaces; pass only one kind.")

@@ -5,7 +5,6 @@ are checked before any data are read (`orthoplus.io.guard`).
 """
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
@@ -15,7 +14,8 @@ from typing import TypeVar
 import numpy as np
 from scipy.sparse import issparse
 
-from orthoplus.core.errors import FileError, MissingPackageError
+from orthoplus.core.errors import FileError
+from orthoplus.io import guard
 from orthoplus.io.content import Catalog, Content, choose
 from orthoplus.io.envi import IMAGE_SUFFIXES, find_header, read_envi
 from orthoplus.io.geotiff import read_geotiff
@@ -198,7 +198,7 @@ def read_labels(
     """
     file = Path(path)
     if suffix_of(file) in TABLE_READERS:
-        return _guarded(file, lambda: read_table_labels(file, key, rows))
+        return guard.guarded(file, lambda: read_table_labels(file, key, rows))
     content = _read(file, key, (1,), "vector of labels")
     return Content(np.ravel(content.values), content.row_names)
 
@@ -216,7 +216,7 @@ def read_names(path: str | PathLike[str], count: int, option: str) -> tuple[str,
     ('Actb', 'Cd3e')
     """
     file = Path(path)
-    return _guarded(file, lambda: names_of(file, count, option))
+    return guard.guarded(file, lambda: names_of(file, count, option))
 
 
 def _read(
@@ -228,7 +228,7 @@ def _read(
     *,
     in_blocks: bool = False,
 ) -> Content:
-    _check_regular(path)
+    guard.check_regular(path)
     suffix = suffix_of(path)
     is_packed = path.suffix.lower() == ".gz" and suffix not in _TEXT
     is_known = suffix in SUFFIXES or find_header(path) is not None
@@ -259,7 +259,7 @@ def _read(
             )
         return entry.open()
 
-    return _guarded(path, read)
+    return guard.guarded(path, read)
 
 
 def _list(path: Path, table: TableOptions | None) -> Catalog:
@@ -267,37 +267,3 @@ def _list(path: Path, table: TableOptions | None) -> Catalog:
     if suffix in TABLE_READERS:
         return TABLE_READERS[suffix](path, table or TableOptions())
     return READERS.get(suffix, read_envi)(path)
-
-
-def _check_regular(path: Path) -> None:
-    """Raise `FileError` unless this is the path of a regular file; a pipe would never end."""
-    try:
-        if path.is_dir():
-            raise FileError(f"`{path}` is a folder; a file is expected.")
-        if path.is_file():
-            return
-        if not path.exists():
-            raise FileError(f"`{path}` does not exist.")
-    except OSError as error:  # such as a name that is too long, or a folder of another user
-        raise FileError(f"`{path}` cannot be read: {error.strerror}.") from None
-    raise FileError(f"`{path}` is a device or a pipe; a regular file is expected.")
-
-
-def _guarded(path: Path, read: Callable[[], T]) -> T:
-    """Run a reader and turn any exception that a damaged file causes into a `FileError`."""
-    _check_regular(path)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # SciPy warns about unusual files
-            return read()
-    except (FileError, MissingPackageError):
-        raise
-    except PermissionError:
-        raise FileError(f"`{path}` cannot be read: permission denied.") from None
-    except MemoryError:
-        raise FileError(f"`{path}` does not fit into memory.") from None
-    except Exception as error:  # SciPy and h5py raise many exception classes on damaged files
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise FileError(
-            f"`{path}` cannot be read as a {path.suffix.lower()} file: it is damaged or of another "
-            f"type ({reason.rstrip('.')})."
-        ) from error

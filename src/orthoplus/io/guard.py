@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from orthoplus.core.errors import FileError, InputError
+from orthoplus.core.errors import FileError, InputError, MissingPackageError
 from orthoplus.core.types import IntArray
 from orthoplus.data.stored import parse_memory
 
@@ -89,6 +90,41 @@ def _machine_memory() -> int:
         with suppress(OSError, ValueError):  # "max" stands for no limit
             found.append(int(path.read_text(encoding="ascii")))
     return min(n_bytes for n_bytes in found if n_bytes > 0)
+
+
+def check_regular(path: Path) -> None:
+    """Raise `FileError` unless this is the path of a regular file; a pipe would never end."""
+    try:
+        if path.is_dir():
+            raise FileError(f"`{path}` is a folder; a file is expected.")
+        if path.is_file():
+            return
+        if not path.exists():
+            raise FileError(f"`{path}` does not exist.")
+    except OSError as error:  # such as a name that is too long, or a folder of another user
+        raise FileError(f"`{path}` cannot be read: {error.strerror}.") from None
+    raise FileError(f"`{path}` is a device or a pipe; a regular file is expected.")
+
+
+def guarded(path: Path, read: Callable[[], T]) -> T:
+    """Run a reader and turn any exception that a damaged file causes into a `FileError`."""
+    check_regular(path)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # SciPy warns about unusual files
+            return read()
+    except (FileError, MissingPackageError):
+        raise
+    except PermissionError:
+        raise FileError(f"`{path}` cannot be read: permission denied.") from None
+    except MemoryError:
+        raise FileError(f"`{path}` does not fit into memory.") from None
+    except Exception as error:  # SciPy and h5py raise many exception classes on damaged files
+        kinds = path.suffixes[-2:] if path.suffix.lower() == ".gz" else [path.suffix]
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise FileError(
+            f"`{path}` cannot be read as a {''.join(kinds).lower()} file: it is damaged or of "
+            f"another type ({reason.rstrip('.')})."
+        ) from error
 
 
 def check_size(path: Path, shape: tuple[int, ...], dtype: Any = np.float64) -> None:
