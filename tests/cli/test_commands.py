@@ -26,7 +26,7 @@ from orthoplus.cli.app import app
 from orthoplus.cli.display import Goal, LivePanel, PlainLines, Progress, panel, watching
 from orthoplus.cli.kernel_cache import cached_files, must_compile
 from orthoplus.cli.options import parse_size
-from orthoplus.cli.writing import output_folder, to_json, write_csv
+from orthoplus.cli.writing import Leftovers, output_folder, to_json, write_csv
 from orthoplus.estimators import factorize
 from orthoplus.kernels.fused.cache import KernelCache
 from orthoplus.run.checkpoint import save_state
@@ -60,6 +60,12 @@ def grouped(rng, tmp_path, monkeypatch):
         writer.writerows([f"doc{i}", *row] for i, row in enumerate(A.tolist()))
     Path("truth.txt").write_text("\n".join("abc"[j] for j in truth) + "\n")
     return A, truth
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_record_of_an_earlier_run_that_never_ends_is_not_read(tmp_path, make):
+    make(tmp_path / "run.json")
+    assert Leftovers(tmp_path).listed == set()
 
 
 def test_files_of_an_earlier_run_do_not_remain_next_to_other_labels(grouped):

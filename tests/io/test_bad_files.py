@@ -94,6 +94,15 @@ def test_zip_bomb_is_refused_by_its_declared_size(tmp_path):
             read_matrix(tmp_path / "bomb.npz")
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_archive_with_two_arrays_of_one_name_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "two.npz", "w") as archive:
+        for value in (b"\0", b"\1"):
+            archive.writestr("X.npy", npy_header((2, 1)) + value * 16)
+    with pytest.raises(FileError, match="holds two arrays named `X`"):
+        read_matrix(tmp_path / "two.npz")
+
+
 @pytest.mark.parametrize("name", ["a.npy", "a.npz"])
 def test_header_that_asks_for_more_than_the_file_has_is_refused(tmp_path, name):
     raw = npy_header(HUGE) + bytes(64)

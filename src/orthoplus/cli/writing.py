@@ -22,6 +22,9 @@ OUTPUTS = (
     "spectra.sli", "maps.npz", "maps.png", "values.csv", "parcels.png",
 )  # fmt: skip
 
+# Maximum size of the run.json of an earlier run.
+_MOST_RECORD = 1 << 24
+
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[Path]:
@@ -72,8 +75,9 @@ class Leftovers:
         self.stamps = _stamps(folder)
         self.listed: set[str] = set()
         with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-            record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-            self.listed = set(record["files"])
+            # At the name there may be anything, also a pipe, which would never end.
+            if (file := folder / "run.json").is_file() and file.stat().st_size <= _MOST_RECORD:
+                self.listed = set(json.loads(file.read_text(encoding="utf-8"))["files"])
 
     def replaced_by(self, folder: Path) -> tuple[list[str], list[str]]:
         """Return the files written since then, and the earlier files, which are removed."""

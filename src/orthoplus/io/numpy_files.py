@@ -75,6 +75,11 @@ def _member_headers(path: Path) -> dict[str, Header]:
         for info in archive.infolist():
             name, _, suffix = info.filename.rpartition(".")
             if suffix == "npy":
+                if name in headers:
+                    raise FileError(
+                        f"`{path}` holds two arrays named `{name}`, so that it is unclear which "
+                        f"one is meant. Save it again with `numpy.savez`."
+                    )
                 with archive.open(info) as file:
                     headers[name] = _read_header(path, file, info.file_size)
     return headers
