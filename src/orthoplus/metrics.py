@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from orthoplus.core.checks import as_matrix
+from orthoplus.core.checks import as_matrix, check_shape
 from orthoplus.core.errors import InputError
 from orthoplus.core.foreign import as_label_array
 from orthoplus.core.point import SupportPoint
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import as_data
-from orthoplus.geometry.stiefel import round_to_stiefel_plus, violation
+from orthoplus.geometry import violation
+from orthoplus.geometry.stiefel import round_to_stiefel_plus
 from orthoplus.problems import ONMF
 
 
@@ -167,6 +168,7 @@ def residual(A: Any, X: FloatArray, *, refit: bool = False, relative: bool = Fal
             f"`X` has {len(X)} rows, `A` has {len(data)}: they must be equal, one row of X for "
             f"each row of A. Transpose `A` if X is a factor of its columns."
         )
+    check_shape(X.shape[0], X.shape[1], "X")
     if X.min() < 0:
         raise InputError(
             f"`X` has negative entries (the smallest is {X.min():.3g}): Procedure 1 rounds a "
@@ -227,6 +229,8 @@ def _unit_spectra(
             f"`estimated` has shape {spectra[0].shape}, `reference` {spectra[1].shape}: both need "
             f"the same shape, one spectrum per row. Transpose them if the spectra are columns."
         )
+    if 0 in spectra[0].shape:
+        raise InputError(f"`estimated` has shape {spectra[0].shape}: it has no spectra to compare.")
     for values, name in zip(spectra, ("estimated", "reference"), strict=True):
         zero = np.flatnonzero(~values.any(axis=1))
         if len(zero):

@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 import warnings
+from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
@@ -199,7 +201,69 @@ def calls():
         "select_rank": lambda A, k: op.select_rank(A, [k, 3], n_splits=2),
         "certify": certified,
         "labels": lambda A, k: op.metrics.purity(A, A),
+        "proof of labels": lambda A, k: op.certify(problems.ONMF(POINT, 3), A, time_limit=0.05),
+        "nmi": lambda A, k: op.metrics.nmi(A, np.arange(12)),
+        "residual": lambda A, k: op.metrics.residual(A, A),
+        "residual of X": lambda A, k: op.metrics.residual(POINT, A),
+        "feasibility": lambda A, k: op.metrics.feasibility(A),
+        "angles": lambda A, k: op.metrics.spectral_angle_distance(A, A),
+        "abundances": lambda A, k: op.abundances(A, A),
+        "consensus": lambda A, k: op.consensus(A, k),
+        "copositive": lambda A, k: op.is_copositive(A),
+        "optimality": lambda A, k: op.optimality.check(problems.ONMF(POINT, 3), A),
+        "stationarity": lambda A, k: op.optimality.stationarity(A, A),
+        "gradient": lambda A, k: op.check_gradient(problems.Projection(A), A),
+        "weights of samples": lambda A, k: op.OrthogonalNMF(2).fit(POINT, sample_weight=A),
+        "features' names": lambda A, k: _fitted(4).top_features(A),
+        **{f"{kind}.{name}": _late_call(kind, name) for kind in FITS for name in LATE},
+        **{f"geometry.{name}": _geometry_call(name) for name in op.geometry.__all__},
     }
+
+
+# What is called on new data after a fit, and the models.
+LATE = ("predict", "transform", "inverse_transform", "score", "row_fits")
+FITS = ("usual", "signed", "blocks", "features", "counts")
+POINT = np.eye(12, 3)
+
+
+@lru_cache
+def _fitted(width: int, kind: str = "usual"):
+    """Return a model of a kind that is fitted to data with this many columns."""
+    import orthoplus as op
+
+    options = {
+        "signed": {"allow_negative": True},
+        "blocks": {"memory_limit": 256},
+        "features": {"orthogonal": "features"},
+        "counts": {"loss": "kullback-leibler"},
+    }.get(kind, {})
+    A = np.random.default_rng(width).integers(9, size=(12, width)) + 1.0
+    k = 1 if kind == "features" else min(2, width)
+    return op.OrthogonalNMF(k, random_state=0, **options).fit(A)
+
+
+def _late_call(kind: str, name: str):
+    """Return a call of a method of a fitted model, with data of the right width if possible."""
+
+    def call(A, k):
+        width = np.shape(A)[-1] if np.ndim(A) == 2 or hasattr(A, "tocsr") else 4
+        return getattr(_fitted(min(max(1, width), 8), kind), name)(A)
+
+    return call
+
+
+def _geometry_call(name: str):
+    """Return a call of a function whose arguments are all the data, but for sizes and seeds."""
+    import orthoplus as op
+
+    function = getattr(op.geometry, name)
+    own = [x.name for x in signature(function).parameters.values() if x.default is x.empty]
+
+    def call(A, k):
+        other = {"k": k, "n": k, "rng": np.random.default_rng(0), "labels": np.asarray(A).ravel()}
+        return function(*(other.get(parameter, A) for parameter in own))
+
+    return call
 
 
 SQUARE = ("TraceMin", "SymmetricONMF", "QAP", "laplacian", "ratio_cut", "graph")
@@ -227,6 +291,8 @@ def try_one(number: int, seed: int) -> dict:
 
 def judge(found) -> str:
     """Return what is wrong with an answer, or nothing."""
+    if not hasattr(found, "result_") and not hasattr(found, "violation"):
+        return ""
     result = getattr(found, "result_", found)
     violation = getattr(result, "violation", 0.0)
     value = getattr(result, "value", 0.0)

@@ -30,6 +30,8 @@ from orthoplus.linalg.group_vectors import (
 )
 from orthoplus.linalg.symmetric import bottom_of_blocks
 
+# Labels up to here are integers also as float64.
+_LARGEST_LABEL = 1 << 53
 # An operator with at most this many entries is converted to an array.
 _WRITTEN_OUT = 1 << 25
 # The n x n matrix is always formed up to this many rows.
@@ -314,12 +316,13 @@ def read_answer(answer: Any, model: Model) -> tuple[IntArray, FloatArray | None]
 
 def _as_labels(answer: Any) -> Any:
     labels = as_label_array(answer, "answer")
-    if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels == labels.round()).all():
-        labels = labels.astype(np.int64)
-    if labels.dtype.kind not in "iubU":
+    if labels.dtype.kind == "f" and (np.abs(labels.astype(np.float64)) <= _LARGEST_LABEL).all():
+        labels = labels.astype(np.int64) if (labels == labels.round()).all() else labels
+    is_large = labels.dtype.kind == "u" and labels.max(initial=0) > _LARGEST_LABEL
+    if labels.dtype.kind not in "iubU" or is_large:
         raise InputTypeError(
-            f"`answer` has dtype {labels.dtype}, which cannot be read as labels. Pass a Result, or "
-            f"an array of integers or strings."
+            f"`answer` has dtype {labels.dtype} or entries that cannot be read as labels. Pass a "
+            f"Result, or an array of integers below 2^53 or strings."
         )
     return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
 

@@ -233,7 +233,8 @@ def describe(value: object) -> str:
     """
     if isinstance(value, type):
         return value.__name__
-    text = repr(value)
+    with np.errstate(all="ignore"):  # a table of float16 overflows while it is formatted
+        text = repr(value)
     is_plain = "\n" not in text and " at 0x" not in text.lower()
     if is_plain and len(text) <= _LONGEST_TEXT:
         return text

@@ -99,8 +99,10 @@ def as_label_array(value: Any, name: str) -> npt.NDArray[Any]:
     orthoplus.InputTypeError: `labels` is an object of type dict: one label per row is needed. ...
     """
     found = _describe_object(value)
+    if np.ma.isMaskedArray(value) and np.ma.getmaskarray(value).any():
+        found = "a masked array with masked entries", ""
     if found is None:
-        labels = value if isinstance(value, np.ndarray) else array_or_none(value)
+        labels = np.asarray(value) if isinstance(value, np.ndarray) else array_or_none(value)
         if labels is not None and labels.dtype.kind == "O" and labels.ndim == 1:
             is_label = all(isinstance(label, (str, int, float, np.generic)) for label in labels)
             labels = labels.astype(str) if is_label else None

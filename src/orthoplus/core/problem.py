@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from orthoplus.core.errors import InputTypeError
 from orthoplus.core.trace_form import TraceForm
 from orthoplus.core.types import DIFFERENCE_STEP, FloatArray, Linear
 
@@ -173,3 +174,12 @@ class Problem(ABC):
         It refers to the Frobenius norm. The exactness thresholds of `orthoplus.penalty` need it.
         """
         return None
+
+
+def check_problem(problem: object) -> None:
+    """Raise `InputTypeError` unless this is a `Problem`."""
+    if not isinstance(problem, Problem):
+        raise InputTypeError(
+            f"`problem` must be a Problem, not {type(problem).__name__}. For a plain function call "
+            f"`orthoplus.minimize(fun, X0)`."
+        )

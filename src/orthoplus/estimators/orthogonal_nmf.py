@@ -11,6 +11,7 @@ from orthoplus.certify.certificate import Certificate
 from orthoplus.core.bounds import relative_gap
 from orthoplus.core.checks import check_count
 from orthoplus.core.errors import InputError
+from orthoplus.core.foreign import as_label_array
 from orthoplus.core.outer_method import OuterMethod
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
@@ -325,6 +326,8 @@ class OrthogonalNMF(
         width = self.components_.shape[1]
         if names is None:
             names = getattr(self, "feature_names_in_", range(width))
+        else:
+            names = as_label_array(names, "names").tolist()
         if len(names) != width:
             raise InputError(
                 f"`names` has {len(names)} entries; expected one for each of the {width} features."

@@ -13,7 +13,7 @@ from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.foreign import as_numbers, check_names, check_not_foreign
 from orthoplus.core.sparse_checks import as_compressed
 from orthoplus.core.types import FloatArray
-from orthoplus.data import DataMatrix, as_data
+from orthoplus.data import DataMatrix, as_data, as_nonnegative_data
 from orthoplus.data.observed import as_observed
 from orthoplus.data.read import reads_in_blocks
 
@@ -37,15 +37,16 @@ _ADVICE = {
 def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
     """Return the checked X for an estimator with ``memory_limit, missing, allow_negative``.
 
-    With ``missing="mask"``, missing entries are represented such that they are ignored. The entries
-    of data that are read in blocks are checked when they are factorized.
+    With ``missing="mask"``, missing entries are represented such that they are ignored. Training
+    data, with ``reset``, that are read in blocks are checked when they are factorized.
     """
     check_choice(estimator.missing, "missing", ("error", "mask"))
     is_masked = estimator.missing == "mask"
     if reads_in_blocks(X, estimator.memory_limit):
         A = as_data(X, "X", memory_limit=estimator.memory_limit, check=False)
         _check_width(estimator, A, reset=reset)
-        return as_observed(A) if is_masked else A
+        A = as_observed(A) if is_masked else A
+        return A if reset else _check_entries(estimator, A)
     values = read_array(
         estimator,
         X,
@@ -59,7 +60,12 @@ def read_samples(estimator: Any, X: Any, *, reset: bool) -> DataMatrix:
     if A.has_gaps and not estimator.allow_negative and A.least_and_largest()[1] < 0:
         name = type(estimator).__name__  # NaN disables the check of signs above
         raise _explained(InputError(f"Negative values in data passed to {name}"), estimator)
-    return A
+    return A if reset else _check_entries(estimator, A)
+
+
+def _check_entries(estimator: Any, A: DataMatrix) -> DataMatrix:
+    """Return data for a fitted model, checked as they would be for a fit."""
+    return as_data(A, "X") if estimator.allow_negative else as_nonnegative_data(A, "X")
 
 
 def read_array(estimator: Any, X: Any, **checks: Any) -> Any:

@@ -18,7 +18,7 @@ from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.base import ask
-from orthoplus.data.read import reads_in_blocks
+from orthoplus.data.read import check_finite_and_range, reads_in_blocks
 from orthoplus.estimators.cubes import FRACTIONS as FRACTION_MAPS
 from orthoplus.estimators.cubes import MAP, SPECTRA, Cube, open_cube
 from orthoplus.estimators.factorize import RunOptions, best_run, choose_method, starts_by_itself
@@ -287,9 +287,9 @@ def read_pixels(
         values = _check_cube(values)
         size = values.shape[:-1]
         pixels = as_data(values.reshape(-1, values.shape[-1]), "cube", check=False)
-    n_negative = int(pixels.reduce_rows(ask("n_negative")))
-    if n_negative == 0:
+    if check_finite_and_range(pixels, "cube") >= 0.0:
         return pixels, size, opened
+    n_negative = int(pixels.reduce_rows(ask("n_negative")))
     note = f"{n_negative} negative values of the cube were set to zero."
     return pixels.derive(ask("clipped")), size, opened._replace(notes=(*opened.notes, note))
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus import kernels
-from orthoplus.core.checks import check_choice, check_finite
+from orthoplus.core.checks import check_choice, check_entry_size, check_finite
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.foreign import check_not_foreign
 from orthoplus.core.types import ROUNDOFF, FloatArray
@@ -78,6 +78,7 @@ def check_spectra(spectra: Any, name: str, n_bands: int) -> FloatArray:
             f"`{name}` has shape {E.shape}: one spectrum of {n_bands} bands per row is needed."
         )
     check_finite(E, name)
+    check_entry_size(float(np.abs(E).max()), E.dtype, name)
     return E
 
 

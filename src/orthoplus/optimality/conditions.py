@@ -19,7 +19,7 @@ import numpy as np
 from orthoplus import kernels
 from orthoplus.core.checks import as_matrix, check_positive, norm_within_range
 from orthoplus.core.errors import InputError
-from orthoplus.core.problem import Problem
+from orthoplus.core.problem import Problem, check_problem
 from orthoplus.core.types import ROUNDOFF, FloatArray, Linear
 from orthoplus.geometry.oblique import (
     project_oblique_plus,
@@ -209,6 +209,7 @@ def check(
       constraint qualification  LICQ
       A strict local minimizer: all curvature on the critical cone is positive.
     """
+    check_problem(problem)
     check_positive(tol, "tol")
     X = _as_point(X, problem, "S+", round_to_stiefel_plus)
     diagonal, off = _mixing(X.shape[1], V)
@@ -263,6 +264,7 @@ def check_oblique(
     >>> report.is_stationary, round(report.smallest_curvature, 12)
     (True, 2.0)
     """
+    check_problem(problem)
     check_positive(tol, "tol")
     X = _as_point(X, problem, "OB+", project_oblique_plus)
     value, G, scale = _evaluate(problem, X)

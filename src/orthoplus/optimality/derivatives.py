@@ -265,6 +265,7 @@ def _point(
     X = as_matrix(X, "X")
     if shape is not None and X.shape != tuple(shape):
         raise InputError(f"`X` has shape {X.shape}, but {tuple(shape)} is expected.")
+    norm_within_range(X, "X")
     return X
 
 

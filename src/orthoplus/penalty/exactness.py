@@ -14,7 +14,7 @@ import numpy as np
 
 from orthoplus.core.checks import check_count, check_positive
 from orthoplus.core.errors import InputError
-from orthoplus.core.problem import Problem
+from orthoplus.core.problem import Problem, check_problem
 from orthoplus.core.types import FloatArray
 from orthoplus.geometry.oblique import random_oblique_plus, riemannian_gradient
 from orthoplus.geometry.stiefel import random_stiefel_plus
@@ -360,6 +360,7 @@ def separation_of_supports(problem: Problem) -> float:
     >>> round(separation_of_supports(Projection(np.array([[3.0, 0.0], [0.0, 2.0]]))), 12)
     10.0
     """
+    check_problem(problem)
     n, k = problem.shape
     if (k + 1) ** n > _MAX_SUPPORTS:
         raise InputError(

@@ -27,7 +27,7 @@ from orthoplus.core.outer_method import (
     as_outer_method,
     with_seed,
 )
-from orthoplus.core.problem import Problem
+from orthoplus.core.problem import Problem, check_problem
 from orthoplus.core.result import Result
 from orthoplus.core.types import FloatArray
 from orthoplus.data import as_dense_data
@@ -178,11 +178,7 @@ def solve(  # noqa: PLR0913
            [0.8, 0. ],
            [0. , 1. ]])
     """
-    if not isinstance(problem, Problem):
-        raise InputTypeError(
-            f"`problem` must be a Problem, not {type(problem).__name__}. For a plain function call "
-            f"`orthoplus.minimize(fun, X0)`."
-        )
+    check_problem(problem)
     X, notes = read_any_start(X0, problem)
     _check_watch(callback, time_limit, checkpoint, checkpoint_every)
     if method is not None:
