@@ -11,6 +11,7 @@ import os
 from functools import partial
 
 from arrays import attack_arrays
+from commands import attack_commands
 from files import attack_files
 from losses import attack_losses
 from memory import CALLS, SIZES, WHOLE_CALLS, WHOLE_SIZES, measure, measure_whole
@@ -30,6 +31,7 @@ def attack_memory(tries: int, seed: int) -> dict:
 ATTACKS = {
     "files": (attack_files, 10_000),
     "arrays": (attack_arrays, 3_000),
+    "commands": (attack_commands, 2_000),
     "kills": (attack_kills, 100),
     "memory": (attack_memory, 38),
     "dask": (attack_losses, 40),

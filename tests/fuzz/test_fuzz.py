@@ -8,6 +8,8 @@ from pathlib import Path
 import arrays
 import files
 import pytest
+import typer
+from commands import attack_commands, fault_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parallel import WAYS, attack_parallel
@@ -30,6 +32,21 @@ def test_spoiled_files_are_read_or_refused():
 def test_calls_answer_or_refuse_whatever_the_data():
     found = arrays.attack_arrays(len(arrays.calls()), seed=7)
     assert found["faults"] == []
+
+
+def test_command_lines_give_results_or_an_error_message():
+    assert attack_commands(60, seed=7)["faults"] == []
+
+
+def test_faults_of_command_lines_would_be_seen(monkeypatch):
+    broken = typer.Typer()
+
+    @broken.command()
+    def info():
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("orthoplus.cli.app.app", broken)
+    assert "KeyError" in fault_of([])
 
 
 @st.composite

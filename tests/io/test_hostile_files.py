@@ -14,7 +14,9 @@ import pytest
 import scipy.sparse as sp
 from formats import DENSE, write_csv, write_envi, write_h5
 
+from orthoplus.core.errors import InputError
 from orthoplus.io import FileError, guard, read_cube, read_labels, read_matrix, text_tables
+from orthoplus.io.table_options import TableOptions
 from orthoplus.io.trial import MOST_DEPTH, MOST_OBJECTS, walk
 
 SOURCE = Path(guard.__file__).parents[2]
@@ -385,3 +387,9 @@ def test_parquet_file_is_refused_for_what_it_declares(tmp_path, monkeypatch):
         parquet.write_table(table, tmp_path / "a.parquet", compression="gzip")
         with pytest.raises(FileError, match=r"declares \d+ bytes, 500000 are allowed"):
             read_matrix(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("name", ["utf-99", "hex", "rot13", "undefined", "\udcff", "\ud83d"])
+def test_encoding_that_is_none_of_text_is_refused(name):
+    with pytest.raises(InputError, match="is unknown; use for example utf-8"):
+        TableOptions(encoding=name)

@@ -1,6 +1,5 @@
 """Options that determine how a table is read; anything left out is inferred from the file."""
 
-import codecs
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,8 +75,8 @@ class TableOptions:
             raise InputError(f"`--hidden {self.hidden}` is unknown; use keep or drop.")
         if self.encoding is not None:
             try:
-                codecs.lookup(self.encoding)
-            except LookupError:
+                "".encode(self.encoding)  # codecs that are not of text are refused, too
+            except (LookupError, ValueError):  # the name itself may be no valid text
                 raise InputError(
                     f"`--encoding {self.encoding}` is unknown; use for example utf-8, cp1252, "
                     f"latin-1 or utf-16."
