@@ -14,7 +14,7 @@ from arrays import attack_arrays
 from commands import attack_commands
 from files import attack_files
 from losses import attack_losses
-from memory import CALLS, SIZES, WHOLE_CALLS, WHOLE_SIZES, measure, measure_whole
+from memory import CALLS, SIZES, WHOLE_CALLS, WHOLE_SIZES, in_own_process
 from parallel import attack_parallel
 from state import attack_kills
 from suite import attack_suite
@@ -22,9 +22,9 @@ from suite import attack_suite
 
 def attack_memory(tries: int, seed: int) -> dict:
     """Measure the memory of calls on data in blocks and in memory."""
-    jobs = [partial(measure, call, size) for size in SIZES for call in CALLS]
-    jobs += [partial(measure_whole, call, size) for size in WHOLE_SIZES for call in WHOLE_CALLS]
-    rows = [job() for job in jobs[:tries]]
+    jobs = [(kind, call) for kind in SIZES for call in CALLS]
+    jobs += [(kind, call) for kind in WHOLE_SIZES for call in WHOLE_CALLS]
+    rows = [row for kind, call in jobs[:tries] for row in in_own_process(kind, [call])]
     return {"tries": len(rows), "rows": rows, "faults": [row for row in rows if not row["held"]]}
 
 

@@ -6,10 +6,13 @@ belong to the system and do not count. A first call on small data loads the comp
 
 import ctypes
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,8 +28,7 @@ SIZES = {"small": (60_000, 40, 8 << 20), "large": (400_000, 40, 24 << 20)}
 K = 5
 # In memory: bytes of the data, and columns of dense data. Data and call together may take this
 # many times the data, plus the constant below.
-WHOLE_BYTES = 60 << 20
-WHOLE_SIZES = (24 << 20, WHOLE_BYTES)
+WHOLE_SIZES = {"whole, small": 24 << 20, "whole": 60 << 20}
 DENSE_COLUMNS, USUAL_TIMES = 40, 1.5
 # What `docs/reliability.md` allows otherwise: K-indicators clustering holds a dozen matrices with
 # one number per row and cluster, and the projection stores numbers per row.
@@ -185,7 +187,7 @@ WHOLE_CALLS = {
 }
 
 
-def measure_whole(call: str, n_bytes: int = WHOLE_BYTES) -> dict:
+def measure_whole(call: str, n_bytes: int) -> dict:
     """Return the peak of a call on data in memory, in multiples of the data."""
     form, run = WHOLE_CALLS[call]
     run(make_whole(form, 1 << 20))  # loads the compiled loops
@@ -240,9 +242,24 @@ def measure(call: str, size: str) -> dict:
     return found | {"peak": peak, "held": peak <= allowed}
 
 
+def in_own_process(kind: str, calls: Iterable[str]) -> list[dict]:
+    """Return the measurements of these calls in a process of their own with one BLAS thread.
+
+    The buffers of further threads are allocated once per process, at the first large product.
+    """
+    source = Path(op.__file__).parents[1]
+    path = {"PYTHONPATH": os.pathsep.join([str(source), *sys.path])}
+    words = [sys.executable, __file__, kind, *calls]
+    done = subprocess.run(
+        words, env=os.environ | path | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 if __name__ == "__main__":
-    is_whole = sys.argv[1] == "whole"
-    for call in sys.argv[2:] or (WHOLE_CALLS if is_whole else CALLS):
-        found = measure_whole(call) if is_whole else measure(call, sys.argv[1])
+    for call in sys.argv[2:]:
+        size = WHOLE_SIZES.get(sys.argv[1])
+        found = measure(call, sys.argv[1]) if size is None else measure_whole(call, size)
         sys.stdout.write(json.dumps(found) + "\n")
         sys.stdout.flush()

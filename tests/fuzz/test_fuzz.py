@@ -1,6 +1,5 @@
 """A share of every attack; all of them run by ``make fuzz``."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 from commands import attack_commands, fault_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory import in_own_process
 from parallel import WAYS, attack_parallel
 from state import attack_kills
 from suite import outcome
@@ -120,13 +120,7 @@ def test_memory_limit_holds(kind):
 
     All calls of a kind are measured in one process other than this one.
     """
-    script = Path(__file__).with_name("memory.py")
-    path = [str(Path(arrays.__file__).parents[2] / "src"), *sys.path]
-    done = subprocess.run(
-        [sys.executable, script, kind, *MEASURED[kind]], capture_output=True, text=True, check=True,
-        env={"PYTHONPATH": ":".join(path), "OPENBLAS_NUM_THREADS": "1"},
-    )  # fmt: skip
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    found = in_own_process(kind, MEASURED[kind])
     assert [call["call"] for call in found] == list(MEASURED[kind])
     assert [call for call in found if not call["held"]] == []
 
