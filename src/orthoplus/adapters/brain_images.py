@@ -205,7 +205,7 @@ def make_masker(estimator: Any, series: list[Series]) -> Any:
         for name in images:
             if isinstance(name, (str, Path)):
                 image = _opened(name)
-                check_size(Path(name), image.shape, image.get_data_dtype())
+                check_size(Path(image.get_filename()), image.shape, image.get_data_dtype())
     files = [*images, mask] if isinstance(mask, (str, Path)) else images
     with _translated_errors(files):
         if masker.mask_img is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from orthoplus.core.checks import as_matrix, check_count, check_finite, check_shape, out_of_range
 from orthoplus.core.errors import InputError, InputTypeError
-from orthoplus.core.foreign import as_label_array
+from orthoplus.core.foreign import as_label_array, check_not_foreign
 from orthoplus.core.types import FloatArray, IntArray
 
 P = ParamSpec("P")
@@ -102,7 +102,8 @@ def _as_columns(value: Any, k: int) -> IntArray:
 
 def _as_vector(value: Any, name: str, length: int) -> FloatArray:
     """Return a vector of finite numbers with one entry per label."""
-    array = as_label_array(value, name)
+    check_not_foreign(value, name)
+    array = np.asarray(value)
     if array.shape != (length,) or array.dtype.kind not in "fiub":
         raise InputError(
             f"`{name}` has dtype {array.dtype} and shape {array.shape}; one number per row is "

@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any, NoReturn
 from xml.parsers import expat
@@ -32,6 +33,7 @@ _HEADER, _NIFTI_1, _NIFTI_2 = 540, 348, 540
 # Ratio by which zlib can compress at most, and the bytes of the largest number in a GIFTI file.
 _MOST_UNPACKED, _WIDEST = 1032, 8
 _BLOCK = 1 << 20
+_IS_SILENT: ContextVar[bool] = ContextVar("_IS_SILENT", default=False)
 
 
 def open_volume(path: str | Path) -> Any:
@@ -60,21 +62,31 @@ def open_volume(path: str | Path) -> Any:
 
 @contextmanager
 def _without_messages(logger: logging.Logger) -> Iterator[None]:
-    """Keep nibabel from printing what it also raises."""
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    """Keep nibabel from printing what it also raises, in this thread."""
+    logger.addFilter(_is_printed)  # the same filter is added only once
+    token = _IS_SILENT.set(True)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        _IS_SILENT.reset(token)
+
+
+def _is_printed(_: logging.LogRecord) -> bool:
+    return not _IS_SILENT.get()
 
 
 def refuse_image(path: str | Path, error: Exception) -> NoReturn:
     """Raise `FileError` for an exception that reading an image caused."""
     if isinstance(error, FileError):
         raise error
+    if isinstance(error, PermissionError):
+        raise FileError(f"`{path}` cannot be read: permission denied.") from None
+    if isinstance(error, MemoryError):
+        raise FileError(f"`{path}` does not fit into memory.") from None
     reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
-    raise FileError(f"`{path}` cannot be read as an image ({reason}): it is damaged.") from error
+    raise FileError(
+        f"`{path}` cannot be read as an image ({reason}): it is damaged or of another type."
+    ) from error
 
 
 def _check_start(path: Path) -> None:
