@@ -62,9 +62,11 @@ def grouped(rng, tmp_path, monkeypatch):
     return A, truth
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
-def test_record_of_an_earlier_run_that_never_ends_is_not_read(tmp_path, make):
-    make(tmp_path / "run.json")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in the file system")
+@pytest.mark.parametrize("kind", ["pipe", "zeros"])
+def test_record_of_an_earlier_run_that_never_ends_is_not_read(tmp_path, kind):
+    path = tmp_path / "run.json"
+    os.mkfifo(path) if kind == "pipe" else os.symlink("/dev/zero", path)
     assert Leftovers(tmp_path).listed == set()
 
 

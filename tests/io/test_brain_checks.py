@@ -5,6 +5,7 @@ import gzip
 import os
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -95,7 +96,8 @@ def test_truncated_data_are_refused_with_the_name_of_the_file(tmp_path, name):
 @pytest.mark.parametrize("name", ["a.hdr", "a.mnc", "a.txt", "pipe.nii", "folder.nii"])
 def test_other_files_are_not_opened_as_volumes(tmp_path, name):
     path = tmp_path / name
-    {"pipe.nii": os.mkfifo, "folder.nii": os.mkdir}.get(name, lambda path: path.touch())(path)
+    make_pipe = getattr(os, "mkfifo", Path.touch)
+    {"pipe.nii": make_pipe, "folder.nii": Path.mkdir}.get(name, Path.touch)(path)
     with pytest.raises(FileError, match=name):
         open_volume(path)
 
