@@ -11,7 +11,7 @@ import os
 from functools import partial
 
 from arrays import attack_arrays
-from commands import attack_commands
+from command_lines import attack_commands
 from files import attack_files
 from losses import attack_losses
 from memory import CALLS, SIZES, WHOLE_CALLS, WHOLE_SIZES, in_own_process

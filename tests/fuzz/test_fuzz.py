@@ -8,7 +8,7 @@ import arrays
 import files
 import pytest
 import typer
-from commands import attack_commands, fault_of
+from command_lines import attack_commands, fault_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory import in_own_process

@@ -1,5 +1,7 @@
 """The sets of the paper: OB+ (nonnegative, unit columns) and S+ (also orthonormal columns)."""
 
+import numpy as np  # noqa: F401  # for the examples of the functions
+
 from orthoplus.core.checked import checked
 from orthoplus.geometry import delta, oblique, stiefel
 

@@ -1,5 +1,7 @@
 """Optimality conditions of first and second order."""
 
+import numpy as np  # noqa: F401  # for the examples of the functions
+
 from orthoplus.core.checked import checked
 from orthoplus.optimality import conditions
 from orthoplus.optimality.conditions import OptimalityReport, check, check_oblique
