@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
@@ -14,6 +13,7 @@ from orthoplus.core.problem import Problem
 from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.run.api import solve
+from orthoplus.run.processes import count_jobs
 
 try:
     from sklearn import callback as _callback
@@ -66,7 +66,7 @@ class FitTasks:
         """
         given = dict(watch or {})
         # scikit-learn callbacks cannot be called from other processes.
-        if self.is_idle or effective_n_jobs(n_jobs) > 1:
+        if self.is_idle or count_jobs(n_jobs) > 1:
             return given
         other = given.get("callback")
 

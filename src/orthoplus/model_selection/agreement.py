@@ -31,7 +31,8 @@ class Consensus:
         For each cluster, the average share of runs that keep two of its rows together; 1 for a
         cluster of one row.
     labels : ndarray of shape (n,)
-        The cluster that most runs assign to each row; the first one in a tie.
+        The cluster that most runs assign to each row; the first one in a tie, and -1 for a row of
+        zeros.
     agreement : ndarray of shape (n,)
         The share of the runs that agree with ``labels``.
     components : ndarray of shape (k, r)
@@ -117,7 +118,7 @@ def _run(problem: ONMF, seed: int) -> PathPoint:
     result = solve_to_the_end(problem, X0, method=SwapSearch(n_init=1, seed=seed))
     centers = unit_rows(np.asarray(result.Y, dtype=np.float64).T)
     labels = nearest_centers(problem.A, centers)
-    return PathPoint(problem.k, centers, labels, result.value / (problem.total or 1.0))
+    return PathPoint(problem.k, centers, labels, max(0.0, result.value) / (problem.total or 1.0))
 
 
 def summarize_runs(runs: list[PathPoint]) -> Consensus:
@@ -125,10 +126,10 @@ def summarize_runs(runs: list[PathPoint]) -> Consensus:
     best = runs[int(np.argmin([run.unexplained for run in runs]))]
     matches = np.array([match_components(best.centers, run.centers) for run in runs])
     # Renumber the labels of each run by the components of the best one (inverse matching).
-    votes = np.array([m.argsort()[run.labels] for run, m in zip(runs, matches, strict=True)])
+    votes = np.array([_renumbered(run.labels, m) for run, m in zip(runs, matches, strict=True)])
     labels, agreement = _vote(votes, len(best.centers))
     aligned = np.array([run.centers[match] for run, match in zip(runs, matches, strict=True)])
-    pairs = [adjusted_rand_score(one, two) for one, two in combinations(votes, 2)]
+    pairs = [partition_agreement(one, two) for one, two in combinations(votes, 2)]
     return Consensus(
         score=float(np.mean(pairs)),
         stability=co_assignment(labels, votes, len(best.centers)),
@@ -139,6 +140,25 @@ def summarize_runs(runs: list[PathPoint]) -> Consensus:
         matches=matches,
         unexplained=np.array([run.unexplained for run in runs]),
     )
+
+
+def partition_agreement(labels: IntArray, others: IntArray) -> float:
+    """Return the adjusted Rand index of the rows that have a cluster in both partitions.
+
+    Rows of zeros, with the label -1, would agree for any partitions.
+
+    Examples
+    --------
+    >>> partition_agreement(np.array([0, 0, 1, 1, -1, -1]), np.array([1, 1, 0, 0, -1, -1]))
+    1.0
+    """
+    both = (labels >= 0) & (others >= 0)
+    return float(adjusted_rand_score(labels[both], others[both]))
+
+
+def _renumbered(labels: IntArray, match: IntArray) -> IntArray:
+    """Return the labels in the numbers of the reference; -1 stays."""
+    return np.where(labels >= 0, match.argsort()[labels], -1)
 
 
 def match_components(reference: FloatArray, centers: FloatArray) -> IntArray:
@@ -169,10 +189,13 @@ def matched_cosine(
     """
     # Contingency table of the two labelings, weighted by x_i y_i.
     # Entry (a, b) of the products sums w_i w'_i over the rows with the labels a and b.
-    pairs = k * labels[0] + labels[1]
-    products = np.bincount(pairs, weights[0] * weights[1], minlength=k * k).reshape(k, k)
+    # Rows of zeros have the weight 0, and their label -1 counts as k.
+    a, b = (np.where(own >= 0, own, k) for own in labels)
+    products = np.bincount((k + 1) * a + b, weights[0] * weights[1], minlength=(k + 1) ** 2)
+    products = products.reshape(k + 1, k + 1)[:k, :k]
     sizes = [
-        np.sqrt(np.bincount(own, w**2, minlength=k)) for own, w in zip(labels, weights, strict=True)
+        np.sqrt(np.bincount(own, w**2, minlength=k + 1)[:k])
+        for own, w in zip((a, b), weights, strict=True)
     ]
     scale = np.outer(*sizes)
     cosines = np.divide(products, scale, out=np.zeros((k, k)), where=scale > 0)
@@ -187,11 +210,12 @@ def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
     >>> co_assignment(np.array([0, 0, 0, 1]), np.array([[0, 0, 1, 1], [0, 0, 0, 1]]), 2)
     array([0.66666667, 1.        ])
     """
-    sizes = np.bincount(labels, minlength=k)
+    rows = np.flatnonzero(labels >= 0)
+    sizes = np.bincount(labels[rows], minlength=k)
     together = np.zeros(k)
-    for run in runs:
-        table = np.zeros((k, int(run.max()) + 1))
-        np.add.at(table, (labels, run), 1.0)
+    for run in runs[:, rows]:
+        table = np.zeros((k, int(run.max(initial=0)) + 1))
+        np.add.at(table, (labels[rows], run), 1.0)
         # A cell with c rows keeps c (c - 1) ordered pairs together.
         together += (table * (table - 1.0)).sum(axis=1)
     pairs = len(runs) * sizes * (sizes - 1.0)
@@ -199,8 +223,9 @@ def co_assignment(labels: IntArray, runs: IntArray, k: int) -> FloatArray:
 
 
 def _vote(votes: IntArray, k: int) -> tuple[IntArray, FloatArray]:
-    counts = np.zeros((votes.shape[1], k), dtype=np.int32)
+    # Column 0 counts the label -1 of rows of zeros.
+    counts = np.zeros((votes.shape[1], k + 1), dtype=np.int32)
     for run in votes:
-        counts[np.arange(len(run)), run] += 1
-    labels = counts.argmax(axis=1)
+        counts[np.arange(len(run)), run + 1] += 1
+    labels = counts.argmax(axis=1) - 1
     return labels, counts.max(axis=1) / len(votes)

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
-from orthoplus.core.errors import InputError
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import IntArray
 from orthoplus.data import DataMatrix
-from orthoplus.model_selection.agreement import matched_cosine
+from orthoplus.model_selection.agreement import matched_cosine, partition_agreement
 from orthoplus.model_selection.hidden_entries import column_weights, predict_columns
 from orthoplus.model_selection.rank_file import Arrays
 from orthoplus.model_selection.rank_work import FOLDS, Work
@@ -21,19 +20,43 @@ def check_groups(groups: Any, A: DataMatrix, split: str) -> list[int] | None:
         return None
     if split != "columns":
         raise InputError('`groups` needs `split="columns"`: columns of a group stay in one half.')
-    given = np.asarray(groups)
+    given = _as_names(groups)
     if given.shape != (A.shape[1],):
         raise InputError(
             f"`groups` has shape {given.shape}, but X has {A.shape[1]} columns. Pass one group per "
             f"column."
         )
-    names, numbers = np.unique(given, return_inverse=True)
+    n_missing = int(np.count_nonzero(given != given))  # NaN and NaT differ from themselves
+    if n_missing or np.ma.is_masked(groups):
+        n_missing = n_missing or int(np.ma.getmaskarray(groups).sum())
+        raise InputError(
+            f"`groups` has {n_missing} missing values. Pass the group of every column, or remove "
+            f"the columns without one."
+        )
+    try:
+        names, numbers = np.unique(given, return_inverse=True)
+    except TypeError as error:  # None or NA among other values
+        raise InputTypeError(
+            f"`groups` has values that cannot be compared ({error}). Pass integers or strings, one "
+            f"per column and none missing."
+        ) from error
     if len(names) < 4:
         raise InputError(
             f"`groups` has {len(names)} groups: to halve them, at least four are needed, two in "
             f"each half."
         )
     return [int(number) for number in numbers]
+
+
+def _as_names(groups: Any) -> Any:
+    """Return the groups as an array."""
+    try:
+        return np.asarray(groups)
+    except ValueError as error:  # lists of several lengths
+        raise InputTypeError(
+            "`groups` is not a list of one value per column. Pass integers or strings, one per "
+            "column."
+        ) from error
 
 
 def fit_column_halves(
@@ -55,7 +78,7 @@ def fit_column_halves(
             missed.append(predict_columns(pieces[1 - own], point, weights[own], folds))
             report(1)
         labels = (points[0].labels, points[1].labels)
-        stability.append(adjusted_rand_score(*labels))
+        stability.append(partition_agreement(*labels))
         cosines.append(matched_cosine(labels, (weights[0], weights[1]), points[0].k))
         heldout.append(missed)
     return {

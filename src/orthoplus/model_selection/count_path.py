@@ -30,9 +30,8 @@ def fit_count_path(
 
 
 def likeliest_profiles(A: DataMatrix, centers: FloatArray) -> IntArray:
-    """Return the profile with the largest likelihood for each row; the first for a zero row."""
-    labels = A.gather(likeliest_groups(A, log_profiles(centers)))
-    return np.asarray(np.maximum(labels, 0))
+    """Return the profile with the largest likelihood for each row; -1 for a row of zeros."""
+    return np.asarray(A.gather(likeliest_groups(A, log_profiles(centers))))
 
 
 def predict_hidden_counts(pieces: Sequence[MemoryMatrix], centers: list[FloatArray]) -> float:

@@ -15,10 +15,8 @@ _ROUNDING = 1e-12
 _LARGEST_SHARE = 1e30
 
 
-def predict_rows(pieces: Sequence[DataMatrix], centers: list[FloatArray]) -> tuple[float, IntArray]:
+def predict_rows(pieces: Sequence[DataMatrix], centers: list[FloatArray]) -> float:
     r"""Return the unexplained share of data, given in column pieces that are hidden in turn.
-
-    Also return the nearest center of each row by all of its columns.
 
     A row is assigned to the center that fits its other pieces best, with a multiple w. The error of
     the hidden piece is :math:`\|a\|^2 - 2 w a^\top c + w^2 \|c\|^2`.
@@ -38,11 +36,14 @@ def predict_rows(pieces: Sequence[DataMatrix], centers: list[FloatArray]) -> tup
         with np.errstate(over="ignore"):
             errors = weights * (weights * size[labels] - 2.0 * hidden[rows, labels])
         missed += float(errors.sum())
-    return min(missed / (sum(squares) or 1.0), _LARGEST_SHARE), best_column(np.asarray(total))
+    return min(missed / (sum(squares) or 1.0), _LARGEST_SHARE)
 
 
 def column_weights(half: DataMatrix, point: PathPoint) -> FloatArray:
-    """Return the nonnegative product of each row with the unit center of its cluster."""
+    """Return the nonnegative product of each row with the unit center of its cluster.
+
+    It is 0 for a row of zeros, which has the label -1.
+    """
     scores = np.asarray(half.times(point.centers.T), dtype=np.float64)
     return np.maximum(scores[np.arange(len(scores)), point.labels], 0.0)
 
@@ -65,7 +66,9 @@ def predict_columns(
         for piece, fold in zip(pieces, folds, strict=True)
     ]
     sizes = [
-        np.bincount(point.labels[fold], weights[fold] ** 2, minlength=point.k) for fold in folds
+        # Number 0 counts the rows without a label.
+        np.bincount(point.labels[fold] + 1, weights[fold] ** 2, minlength=point.k + 1)[1:]
+        for fold in folds
     ]
     total = sum(piece.squared_norm() for piece in pieces)
     missed, all_sums, all_sizes = total, sum(sums), sum(sizes)

@@ -11,7 +11,7 @@ from orthoplus.core.result import Result
 from orthoplus.core.status import Status
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data
-from orthoplus.data.groups import best_column, unit_rows
+from orthoplus.data.groups import assign_block, unit_rows
 from orthoplus.geometry.stiefel import assemble
 from orthoplus.linalg.starts import leading_right_vectors, svd_start
 from orthoplus.methods.search.alternation import ROUGH, alternate_groups
@@ -26,7 +26,10 @@ _LEAST_RATIO = 3
 
 
 class PathPoint(NamedTuple):
-    """Hold the factorization of one rank: unit centers (k x r), labels, unexplained share."""
+    """Hold the factorization of one rank: unit centers (k x r), labels, unexplained share.
+
+    A row of zeros has the label -1.
+    """
 
     k: int
     centers: FloatArray
@@ -62,7 +65,7 @@ def fit_path(
                 after = _ended(problem, *kernels.largest_entries(X0))
         before = after
         centers = unit_rows(after.centers)
-        share = after.value / (problem.total or 1.0)
+        share = max(0.0, after.value) / (problem.total or 1.0)  # the value may round below 0
         yield PathPoint(k, centers, nearest_centers(A, centers), share)
 
 
@@ -102,8 +105,9 @@ def _ended(problem: ONMF, labels: IntArray, weights: FloatArray) -> _Groups:
 
 
 def nearest_centers(A: DataMatrix, centers: FloatArray) -> IntArray:
-    """Return the center with the largest cosine for each row."""
-    return best_column(A.times(centers.T))
+    """Return the center with the largest cosine for each row; -1 for a row of zeros."""
+    labels, _ = A.map_rows(assign_block, args=(centers,), n_vectors=2)
+    return A.gather(labels)
 
 
 def _extended(problem: ONMF, before: _Groups) -> FloatArray:

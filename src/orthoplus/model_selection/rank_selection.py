@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.certify.api import certify
-from orthoplus.core.checks import check_choice, check_count, describe
+from orthoplus.core.checks import check_choice, check_count, check_positive, describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data import DataMatrix, as_data, as_nonnegative_data
@@ -40,7 +40,7 @@ class RankSelection:
     rows : tuple of RankRow
         One row per rank; ``pandas.DataFrame(result.rows)`` gives a table.
     labels : ndarray of shape (n,)
-        The clusters of the rows at rank k.
+        The clusters of the rows at rank k; -1 for a row of zeros.
     named : dict
         The rank chosen by each criterion, "held-out", "stability" and "knee", or None.
     split : str
@@ -108,8 +108,8 @@ def select_rank(  # noqa: PLR0913
       smallest k within one standard error of the smallest error. Scoring the features that were
       used to assign a row would favor every larger k; hiding them does not.
     - *stability*: fit two random halves of the rows, extend both to all rows by the largest cosine,
-      and compute the adjusted Rand index of the two labelings. Choose the largest k within one
-      standard error of the best.
+      and compute the adjusted Rand index of the two labelings, without rows of zeros. Choose the
+      largest k within one standard error of the best.
     - *knee*: choose the k where the error of the fit of all rows stops decreasing fast.
 
     With ``split="columns"`` both halves have all rows and half of the columns: *stability* compares
@@ -186,7 +186,8 @@ def select_rank(  # noqa: PLR0913
     splits = [done[name] for name in work.tasks if name != FULL]
     rows = _summarize(work.ranks, done[FULL]["unexplained"], splits)
     if with_proof:
-        seconds = _PROOF_SECONDS if with_proof is True else float(with_proof)
+        is_number = not isinstance(with_proof, (bool, np.bool_))
+        seconds = float(with_proof) if is_number else _PROOF_SECONDS
         rows = _prove(A, rows, done[FULL]["labels"], seconds, allow_negative)
     k, named, reasons = choose(rows, np.hstack([part["heldout"] for part in splits]), split)
     labels = done[FULL]["labels"][work.ranks.index(k)].astype(np.int64)
@@ -196,6 +197,8 @@ def select_rank(  # noqa: PLR0913
 def _check_loss(loss: str, split: str, allow_negative: bool, with_proof: bool | float) -> None:
     check_choice(loss, "loss", tuple(CRITERIA))
     check_choice(split, "split", ("rows", "columns"))
+    if with_proof and not isinstance(with_proof, (bool, np.bool_)):
+        check_positive(with_proof, "with_proof", finite=False)
     if loss != "frobenius" and split == "columns":
         raise InputError(
             f'`split="columns"` needs `loss="frobenius"`, but it is {loss!r}. Use `split="rows"`.'

@@ -16,7 +16,7 @@ from orthoplus.model_selection.count_path import (
     predict_hidden_counts,
 )
 from orthoplus.model_selection.hidden_entries import predict_rows
-from orthoplus.model_selection.rank_path import PathPoint, fit_path
+from orthoplus.model_selection.rank_path import PathPoint, fit_path, nearest_centers
 
 # Name of the task that fits all rows.
 FULL = "full"
@@ -27,7 +27,8 @@ FOLDS = 5
 def _judge(
     half: MemoryMatrix, pieces: list[MemoryMatrix], centers: FloatArray, folds: list[IntArray]
 ) -> tuple[float, IntArray]:
-    return predict_rows(pieces, [centers[:, fold] for fold in folds])
+    share = predict_rows(pieces, [centers[:, fold] for fold in folds])
+    return share, nearest_centers(half, centers)
 
 
 def _judge_counts(

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from orthoplus.core.types import IntArray
 from orthoplus.data import DataMatrix
+from orthoplus.model_selection.agreement import partition_agreement
 from orthoplus.model_selection.rank_file import Arrays
 from orthoplus.model_selection.rank_work import FOLDS, Work
 
@@ -30,6 +30,6 @@ def fit_row_halves(A: DataMatrix, work: Work, task: str, report: Callable[[int],
             labels[own, rows[own]], labels[own, rows[other]] = point.labels, predicted
             missed.append(share)
             report(1)
-        stability.append(adjusted_rand_score(*labels))
+        stability.append(partition_agreement(*labels))
         heldout.append(missed)
     return {"stability": np.array(stability), "heldout": np.array(heldout)}
