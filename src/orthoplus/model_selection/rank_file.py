@@ -1,6 +1,5 @@
 """The file from which `select_rank` resumes, with the arrays of the finished tasks."""
 
-import hashlib
 import json
 import os
 import zipfile
@@ -11,10 +10,9 @@ import numpy as np
 
 from orthoplus.core.archive import reading_archive
 from orthoplus.core.errors import InputError
-from orthoplus.data import DataMatrix
 from orthoplus.run.checkpoint import write_arrays
 
-_FORMAT = "orthoplus-ranks-1"
+_FORMAT = "orthoplus-ranks-2"
 _REFUSAL = (
     "`resume`: {path} is not a file of `select_rank`, or is damaged ({error}). Pass another name, "
     "or delete the file to start a new run."
@@ -60,10 +58,3 @@ def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, A
     for (task, part), array in arrays.items():
         done.setdefault(task, {})[part] = array
     return done
-
-
-def fingerprint(A: DataMatrix) -> str:
-    """Return a digest of the data's shape, dtype and row norms."""
-    digest = hashlib.sha256(repr((A.shape, str(A.dtype))).encode())
-    digest.update(A.gather(A.row_squares()).tobytes())
-    return digest.hexdigest()

@@ -3,17 +3,17 @@
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from orthoplus.data import DataMatrix
 from orthoplus.model_selection.column_halves import fit_column_halves
-from orthoplus.model_selection.rank_file import Arrays, fingerprint, load_tasks, save_tasks
+from orthoplus.model_selection.rank_file import Arrays, load_tasks, save_tasks
 from orthoplus.model_selection.rank_work import FULL, Work
 from orthoplus.model_selection.row_halves import fit_row_halves
-from orthoplus.run.processes import run_all
+from orthoplus.run.fingerprint import data_fingerprint
+from orthoplus.run.processes import count_jobs, run_all
 
 
 class RankProgress(NamedTuple):
@@ -49,10 +49,10 @@ def run_tasks(
     report: Report,
 ) -> dict[str, Arrays]:
     """Return the arrays of each task, reusing those in the file."""
-    key = dataclasses.asdict(work) | {"data": fingerprint(A)} if resume is not None else {}
+    is_here = count_jobs(n_jobs) == 1
+    key = {} if resume is None else _key(A, work)
     done = {} if resume is None else load_tasks(resume, key)
     report.add(sum(work.n_fits(name) for name in done))
-    is_here = effective_n_jobs(n_jobs) == 1
     left = [name for name in work.tasks if name not in done]
     calls = ((A, work, name, report.add if is_here else _silent) for name in left)
     for name, arrays in run_all(_run_task, calls, n_jobs, is_ordered=False):
@@ -62,6 +62,13 @@ def run_tasks(
         if resume is not None:
             save_tasks(resume, key, done)
     return done
+
+
+def _key(A: DataMatrix, work: Work) -> dict[str, Any]:
+    """Return what a file must match to be resumed."""
+    from orthoplus import __version__
+
+    return dataclasses.asdict(work) | {"version": __version__, "data": data_fingerprint(A)}
 
 
 def _run_task(

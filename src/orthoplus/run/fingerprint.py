@@ -53,6 +53,20 @@ def fingerprint(problem: Problem, method: OuterMethodBase) -> Fingerprint:
     }
 
 
+def data_fingerprint(A: DataMatrix) -> str:
+    """Return a digest of every bit of the entries, which does not depend on their storage.
+
+    Examples
+    --------
+    >>> one, other = as_data(np.eye(3, 2)), as_data(np.eye(3, 2)[:, ::-1])
+    >>> data_fingerprint(one) == data_fingerprint(other)
+    False
+    """
+    digest = _Digest()
+    digest.add(A)
+    return digest.hash.hexdigest()
+
+
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Return the names of the parts in which two fingerprints differ."""
     found = [name for name in ("version", "problem", "method") if one.get(name) != other.get(name)]
