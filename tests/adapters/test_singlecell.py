@@ -211,3 +211,11 @@ def test_what_is_not_there_is_named(cells, change, words):
     ):
         with pytest.raises(op.InputError, match=f"an AnnData object is expected. {advice}"):
             op.singlecell.onmf(value, 2)
+
+
+def test_view_of_a_backed_object_is_refused_before_the_fit(cells, tmp_path, monkeypatch):
+    as_anndata(cells[0]).write_h5ad(tmp_path / "cells.h5ad")
+    part = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")[:40]
+    monkeypatch.setattr(op.OrthogonalNMF, "fit", None)
+    with pytest.raises(op.InputError, match=r"view of a backed AnnData.*to_memory"):
+        op.singlecell.onmf(part, N_TYPES)

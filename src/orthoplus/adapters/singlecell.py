@@ -86,6 +86,11 @@ def onmf(
     check_type(key_added, "key_added", str)
     if copy:
         adata = _copied(adata)
+    elif adata.isbacked and adata.is_view:
+        raise InputError(
+            "`adata` is a view of a backed AnnData object, in which no results can be stored. Load "
+            "it with `adata.to_memory()`, or pass the whole object."
+        )
     A, genes = _read_cells(adata, layer, mask_var, options.get("memory_limit"))
     model = OrthogonalNMF(n_components, **options).fit(A)
     params = {"n_components": n_components, "layer": layer, **options}
