@@ -183,6 +183,41 @@ def test_confounds_are_removed_from_each_series():
         model.fit(image, confounds=[confounds, confounds])
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"detrend": True}, {"standardize": "zscore_sample"},
+], ids=lambda options: "-".join(options) or "plain")  # fmt: skip
+@pytest.mark.parametrize("form", ["4D image", "4D file", "list of files"])
+def test_values_that_are_not_finite_are_said(options, form, tmp_path):
+    values = A.copy()
+    values[3, 2], values[7, 0] = np.nan, np.inf
+    image = as_image(BRAIN, values)
+    image.to_filename(tmp_path / "all.nii.gz")
+    columns = [tmp_path / f"{i}.nii.gz" for i in range(A.shape[1])]
+    for column, name in zip(values.T, columns, strict=True):
+        as_image(BRAIN, column).to_filename(name)
+    imgs = {"4D image": image, "4D file": tmp_path / "all.nii.gz", "list of files": columns}[form]
+    model = op.brain.Parcellation(N_PARCELS, mask=mask_image(BRAIN), negative="allow", **options)
+    with pytest.warns(UserWarning, match="values of an image are NaN or infinite") as found:
+        model.read(imgs)
+    assert sum(int(str(warning.message).split()[0]) for warning in found) == 2
+    confounds = np.random.default_rng(1).standard_normal((A.shape[1], 2))
+    with pytest.warns(UserWarning, match="values of an image are NaN or infinite"):
+        model.read(imgs, confounds=[confounds])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", [("R", "u1"), ("G", "u1"), ("B", "u1")]])
+def test_values_that_are_not_real_numbers_are_refused(dtype):
+    image = nibabel.Nifti1Image(np.zeros((*SHAPE, 4), dtype=dtype), AFFINE)
+    with pytest.raises(op.InputError, match="not real numbers"):
+        op.brain.Parcellation(2, mask=mask_image(BRAIN)).fit(image)
+    mesh = {
+        side: InMemoryMesh(np.zeros((4, 3)), np.array([[0, 1, 2]])) for side in ("left", "right")
+    }
+    data = {side: np.ones((4, 3), dtype=complex) for side in mesh}
+    with pytest.raises(op.InputError, match="complex128, not real numbers"):
+        op.brain.Parcellation(2).fit(SurfaceImage(mesh=mesh, data=data))
+
+
 def test_several_4d_images_give_a_list_of_signals():
     images = [as_image(BRAIN, A[:, :6]), as_image(BRAIN, A[:, 6:])]
     model = op.brain.Parcellation(N_PARCELS, mask=mask_image(BRAIN)).fit(images)

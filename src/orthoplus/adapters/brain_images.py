@@ -144,6 +144,8 @@ def _not_an_image(value: Any, name: str) -> InputTypeError:
 def _n_samples(image: Any) -> int:
     """Return the number of time points of an image; 0 if it has no time axis."""
     if is_surface(image):
+        for part in image.data.parts.values():
+            _check_real(np.asarray(part).dtype)
         return int(image.shape[1]) if len(image.shape) > 1 else 0
     if isinstance(image, (str, Path)):
         image = _opened(image)
@@ -154,7 +156,17 @@ def _n_samples(image: Any) -> int:
             f"An image has shape {tuple(image.shape)}; expected 3D images, or 4D images with time "
             f"points or subjects along the last axis."
         )
+    _check_real(np.dtype(getattr(image.dataobj, "dtype", np.float64)))
     return int(image.shape[3]) if len(image.shape) == 4 else 0
+
+
+def _check_real(dtype: np.dtype[Any]) -> None:
+    """Raise unless the values are real numbers; nilearn would drop imaginary parts."""
+    if dtype.kind not in "fiub":
+        raise InputTypeError(
+            f"An image has values of type {dtype}, not real numbers. Convert it first, for example "
+            f"to the magnitudes of complex values."
+        )
 
 
 def _opened(path: str | Path) -> Any:
@@ -258,8 +270,11 @@ def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[Flo
     # Cleaning works along time: the whole series has to be in memory.
     if series.confounds is not None or any(getattr(masker, name, None) for name in _CLEANING):
         own = {} if series.confounds is None else {"confounds": [series.confounds]}
-        with _translated_errors(series.images):
-            samples = masker.transform(_joined(series.images), **own)
+        images = tuple(_whole(image) for image in series.images)
+        for image in images:
+            _warn_of_gaps(masker, image)
+        with _translated_errors([]):
+            samples = masker.transform(_joined(images), **own)
         yield np.atleast_2d(samples)
         return
     for image in series.images:
@@ -274,6 +289,13 @@ def _joined(images: tuple[Any, ...]) -> Any:
     if len(images) == 1:
         return images[0]
     return _nilearn("image").concat_imgs(list(images))
+
+
+def _whole(image: Any) -> Any:
+    """Load all of an image into memory."""
+    if is_surface(image):
+        return image
+    return _loaded(_opened(image) if isinstance(image, (str, Path)) else image, None)
 
 
 def read_volumes(image: Any, n_bytes: int) -> Iterator[Any]:
