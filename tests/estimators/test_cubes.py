@@ -12,6 +12,7 @@ xarray = pytest.importorskip("xarray")
 SPECTRA = np.array([[1.0, 2.0, 3.0, 1.0], [4.0, 1.0, 0.5, 0.0], [0.1, 0.3, 0.2, 2.0]])
 unmix = partial(op.unmix, method="auto")
 WAVELENGTHS = [450.0, 550.0, 650.0, 850.0]
+STORAGES = ["memory", "blocks", "dask"]
 
 
 @pytest.fixture
@@ -22,6 +23,12 @@ def cube(rng):
 def labeled(cube, **options):
     coords = {"y": 10.0 - np.arange(7), "x": np.arange(6.0), "band": WAVELENGTHS, "spatial_ref": 0}
     return xarray.DataArray(cube, dims=("y", "x", "band"), coords=coords, **options)
+
+
+def unmix_from(storage, da):
+    """Unmix a DataArray in memory, in blocks of a limit, or in chunks of Dask."""
+    da = da.chunk({"y": 3, "band": 2}) if storage == "dask" else da
+    return unmix(da, 3, **({"memory_limit": 4096} if storage == "blocks" else {}))
 
 
 @pytest.mark.parametrize("dims", [("y", "x", "band"), ("band", "y", "x"), ("x", "band", "y")])
@@ -46,28 +53,60 @@ def test_data_array_gives_data_arrays(cube, dims):
         np.testing.assert_allclose(again, found.abundances.isel(y=slice(2)), atol=1e-8)
 
 
-@pytest.mark.parametrize("storage", ["memory", "blocks", "dask"])
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("nodata", [np.nan, -9999.0])
 def test_pixels_of_a_data_array_without_data_have_no_material(cube, storage, nodata):
     cube[2, 3], cube[4, 1, 2] = nodata, nodata
     da = labeled(cube, attrs={} if np.isnan(nodata) else {"_FillValue": nodata})
-    da = da.chunk({"y": 3}) if storage == "dask" else da
-    limit = {"memory_limit": 4096} if storage == "blocks" else {}
-    found = unmix(da, 3, **limit)
+    found = unmix_from(storage, da)
     assert np.argwhere(found.labels.values == -1).tolist() == [[2, 3], [4, 1]]
     assert not found.abundances.values[2, 3].any()
     good = found.labels.values >= 0
     np.testing.assert_allclose(found.abundances.values[good].sum(axis=1), 1.0)
-    if storage != "dask":
-        text = " ".join(found.result.notes)
-        assert "count as empty" in text
-        assert "1 pixels lack data in some bands" in text
+    text = " ".join(found.result.notes)
+    assert "count as empty" in text
+    assert "1 pixels lack data in some bands" in text
 
 
-def test_band_of_a_data_array_without_data_is_left_out(cube):
-    cube[..., 1] = np.nan
-    found = unmix(labeled(cube), 3)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("nodata", [np.nan, -9999.0, 0.0])
+def test_band_of_a_data_array_without_data_is_left_out(cube, storage, nodata):
+    cube[..., 1] = nodata
+    cube[2, 3] = nodata
+    attrs = {} if np.isnan(nodata) else {"_FillValue": nodata}
+    found = unmix_from(storage, labeled(cube, attrs=attrs))
     assert found.endmembers["band"].values.tolist() == [450.0, 650.0, 850.0]
+    assert np.argwhere(found.labels.values == -1).tolist() == [[2, 3]]
+    assert any("1 bands have no data in any pixel" in note for note in found.result.notes)
+    plain = cube[..., [0, 2, 3]]
+    plain[2, 3] = 0.0
+    np.testing.assert_allclose(found.abundances, unmix(plain, 3).abundances, atol=1e-8)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_data_array_without_any_data_is_refused(cube, storage):
+    with pytest.raises(op.InputError, match="all pixels have the no-data value"):
+        unmix_from(storage, labeled(np.full_like(cube, np.nan)))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_packed_integers_of_a_data_array_are_unpacked(cube, storage):
+    stored = np.round(1000 * cube).astype(np.int16) + np.int16(1000)
+    stored[2, 3] = -1
+    attrs = {"scale_factor": 1e-3, "add_offset": -1.0, "_FillValue": -1}
+    found = unmix_from(storage, labeled(stored, attrs=attrs))
+    plain = (stored - 1000.0) * 1e-3
+    plain[2, 3] = 0.0
+    np.testing.assert_allclose(found.abundances, unmix(plain, 3).abundances, atol=1e-8)
+    np.testing.assert_allclose(found.endmembers, unmix(plain, 3).endmembers, rtol=1e-8)
+    # Numbers that are no integers may have been unpacked already.
+    with pytest.raises(op.InputError, match=r"scale_factor=0\.001 and add_offset=-1 .*unclear"):
+        unmix_from(storage, labeled(plain, attrs=attrs))
+    for wrong in (0.0, np.nan, "a", [1.0, 2.0]):
+        with pytest.raises(op.InputError, match="scale_factor"):
+            unmix_from(storage, labeled(stored, attrs={"scale_factor": wrong}))
+    neutral = labeled(plain, attrs={"scale_factor": 1.0, "add_offset": 0.0})
+    np.testing.assert_array_equal(unmix_from(storage, neutral).labels, found.labels)
 
 
 def test_list_of_pixels_is_a_data_array_of_two_dimensions(cube):
@@ -117,3 +156,8 @@ def test_image_of_spectral_python_is_unmixed(cube, form, tmp_path):
     np.testing.assert_allclose(found.abundances, wanted.abundances, atol=1e-4)
     assert found.labels[2, 3] == -1
     assert found.endmembers.shape == (3, 3)
+    for name, wrong in (("bbl", ["good"] * 4), ("data ignore value", "none")):
+        image = spectral.open_image(path)
+        image.metadata[name] = wrong
+        with pytest.raises(op.InputError, match=f"'{name}' in its metadata.* not a list of num"):
+            unmix(image, 3)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.core.errors import InputTypeError
+from orthoplus.core.errors import InputError, InputTypeError
+from orthoplus.core.types import FloatArray
 from orthoplus.estimators.cubes import Cube
 from orthoplus.io.imagery import RawImage, usable_lines
 
@@ -21,10 +22,10 @@ def open_cube(image: Any, *, in_blocks: bool) -> Cube:
     metadata, n_bands = getattr(image, "metadata", None) or {}, int(image.shape[2])
     good, ignored = metadata.get("bbl"), metadata.get("data ignore value")
     has_list = good is not None and len(good) == n_bands
-    is_bad = np.array(good, dtype=float) == 0.0 if has_list else np.zeros(n_bands, dtype=bool)
+    is_bad = _numbers(good, "bbl") == 0.0 if has_list else np.zeros(n_bands, dtype=bool)
     # Spectral Python divides values by the scale factor, including the no-data value.
     scale = float(getattr(image, "scale_factor", 1.0) or 1.0)
-    nodata = None if ignored is None else float(ignored) / scale
+    nodata = None if ignored is None else _numbers([ignored], "data ignore value")[0] / scale
     is_open = hasattr(image, "read_subregion")
     dtype = np.dtype(np.float32 if np.dtype(image.dtype) == np.float32 else np.float64)
     read = partial(_read_lines, image) if is_open else partial(_slice_lines, np.asarray(image))
@@ -39,6 +40,16 @@ def open_cube(image: Any, *, in_blocks: bool) -> Cube:
     )
     lines, notes = usable_lines(raw, Path(getattr(image, "filename", "cube")))
     return Cube(lines if in_blocks else lines[:], notes=notes)
+
+
+def _numbers(given: Any, name: str) -> FloatArray:
+    try:
+        return np.array(given, dtype=float)
+    except ValueError as error:
+        raise InputError(
+            f"`cube` has {name!r} in its metadata, which is not a list of numbers ({error}). "
+            f"Correct it in the header, or in `cube.metadata`."
+        ) from error
 
 
 def _read_lines(image: Any, first: int, last: int) -> Any:

@@ -9,12 +9,22 @@ import numpy as np
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.extras import require
 from orthoplus.estimators.cubes import FRACTIONS, SPECTRA, Cube
-from orthoplus.io.imagery import RawImage, lacks_data, usable_lines
+from orthoplus.io.content import Names
+from orthoplus.io.imagery import (
+    Gaps,
+    RawImage,
+    count_block_gaps,
+    judge_gaps,
+    may_have_gaps,
+    usable_lines,
+)
 
 # Names of the spectral dimension.
 SPECTRAL = ("band", "bands", "wavelength", "wavelengths", "channel", "channels", "wl", "lambda")
 # Attributes in which readers store the no-data value.
 _NODATA = ("_FillValue", "nodata", "missing_value")
+# Attributes in which they store how integers are converted to physical values.
+_PACKING = ("scale_factor", "add_offset")
 MATERIAL = "material"
 
 
@@ -35,6 +45,7 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
     nodata = next((cube.attrs[name] for name in _NODATA if cube.attrs.get(name) is not None), None)
     nodata = None if nodata is None else float(np.ravel(nodata)[0])
     if cube.chunks is not None:
+        _check_real(ordered)
         return _in_chunks(ordered, nodata)
     raw = _as_raw(ordered, nodata)
     lines, notes = usable_lines(raw, Path("cube"))
@@ -47,8 +58,7 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
 
 def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
     """Describe the stored image, which is read lazily; a list of pixels has width 1."""
-    if ordered.dtype.kind not in "fiub":
-        raise InputTypeError(f"`cube` has dtype {ordered.dtype}; real numbers are required.")
+    _check_real(ordered)
     height, n_bands = ordered.shape[0], ordered.shape[-1]
     shape = (height, ordered.shape[1] if ordered.ndim == 3 else 1, n_bands)
 
@@ -56,23 +66,76 @@ def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
         return np.asarray(ordered[first:last].data).reshape(last - first, *shape[1:])
 
     is_bad = np.zeros(n_bands, dtype=bool)
-    ones, zeros = np.ones(n_bands), np.zeros(n_bands)
-    return RawImage(shape, ordered.dtype, read, (nodata,) * n_bands, is_bad, ones, zeros)
+    gains, offsets = (np.full(n_bands, value) for value in _packing(ordered))
+    return RawImage(shape, ordered.dtype, read, (nodata,) * n_bands, is_bad, gains, offsets)
+
+
+def _check_real(cube: Any) -> None:
+    if cube.dtype.kind not in "fiub":
+        raise InputTypeError(f"`cube` has dtype {cube.dtype}; real numbers are required.")
 
 
 def _in_chunks(ordered: Any, nodata: float | None) -> Cube:
-    """Return the pixels of a chunked DataArray as a Dask matrix, without computing them."""
+    """Return the pixels of a chunked DataArray as a Dask matrix; only its gaps are computed."""
     dask_array = require("dask.array", "A DataArray of Dask", extra="dask")
-    pixels = ordered.data.reshape((-1, ordered.shape[-1])).rechunk({1: -1})
-    is_empty = dask_array.map_blocks(_lacks_any, pixels, nodata, dtype=bool, drop_axis=1)
-    values = dask_array.where(is_empty[:, None], 0, pixels)
-    return Cube(values, tuple(ordered.shape[:-1]), partial(_label, ordered))
+    n_bands, gain, offset = ordered.shape[-1], *_packing(ordered)
+    pixels = ordered.data.reshape((-1, n_bands)).rechunk({1: -1})
+    size = tuple(ordered.shape[:-1])
+    notes: Names = ()
+    if may_have_gaps(pixels.dtype, [nodata]):
+        is_dead, is_empty, notes = judge_gaps(
+            _gaps_of_chunks(pixels, [nodata] * n_bands), [nodata] * n_bands, Path("cube")
+        )
+        bands = np.flatnonzero(~is_dead)
+        ordered, pixels = ordered.isel({ordered.dims[-1]: bands}), pixels[:, bands]
+        empty = dask_array.from_array(is_empty, chunks=(pixels.chunks[0],))
+        pixels = dask_array.where(empty[:, None], 0, _unpacked(pixels, gain, offset))
+    else:
+        pixels = _unpacked(pixels, gain, offset)
+    return Cube(pixels, size, partial(_label, ordered), notes)
 
 
-def _lacks_any(block: Any, nodata: float | None) -> Any:
-    """Return the pixels without data in any band or, if the no-data value is 0, in all bands."""
-    gaps = lacks_data(block, nodata)
-    return lacks_data(block, None).any(axis=1) | gaps.all(axis=1) if nodata == 0.0 else gaps.any(1)
+def _gaps_of_chunks(pixels: Any, nodata: list[float | None]) -> Gaps:
+    """Count the gaps in one pass over the chunks."""
+    dask = require("dask", "A DataArray of Dask", extra="dask")
+    count = dask.delayed(count_block_gaps)
+    parts = dask.compute(*(count(block, nodata) for block in pixels.to_delayed().ravel()))
+    per_pixel, per_band, certain_per_pixel, certain_per_band = zip(*parts, strict=True)
+    return Gaps(
+        np.concatenate(per_pixel), sum(per_band), np.concatenate(certain_per_pixel),
+        sum(certain_per_band),
+    )  # fmt: skip
+
+
+def _unpacked(pixels: Any, gain: float, offset: float) -> Any:
+    return pixels if (gain, offset) == (1.0, 0.0) else pixels * gain + offset
+
+
+def _packing(cube: Any) -> tuple[float, float]:
+    """Return the scale and the offset of packed integers, by the CF conventions.
+
+    Values that are not integers may have been unpacked before, with the attributes left over.
+    """
+    found = []
+    for name, neutral in zip(_PACKING, (1.0, 0.0), strict=True):
+        given = cube.attrs.get(name)
+        values = np.unique(np.asarray(neutral if given is None else given))
+        if len(values) != 1 or values.dtype.kind not in "fiu" or not np.isfinite(values).all():
+            raise InputError(
+                f"`cube` has the attribute {name}={given!r}; a number is expected. Convert the "
+                f"values yourself, and remove the attribute."
+            )
+        found.append(float(values[0]))
+    gain, offset = found
+    if (gain, offset) == (1.0, 0.0):
+        return gain, offset
+    if gain == 0.0 or cube.dtype.kind == "f":
+        raise InputError(
+            f"`cube` has scale_factor={gain:g} and add_offset={offset:g} in its attributes, but "
+            f"its values are of type {cube.dtype}, so it is unclear whether these were applied. "
+            f"Open it with `mask_and_scale=True`, or remove the attributes if they were."
+        )
+    return gain, offset
 
 
 def _label(cube: Any, values: Any, kind: str) -> Any:

@@ -1,6 +1,6 @@
 """Hold the metadata of an image file, and read its lines with gaps and bad bands removed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -180,7 +180,7 @@ def _with_bands(about: Imagery, bands: IntArray) -> Imagery:
     )
 
 
-class _Gaps(NamedTuple):
+class Gaps(NamedTuple):
     """The number of bands without data per pixel, and of pixels without data per band.
 
     The second pair does not count zeros as missing, because a zero may also be a dark pixel.
@@ -193,12 +193,7 @@ class _Gaps(NamedTuple):
 
 
 def _find_gaps(raw: RawImage, path: Path) -> tuple[IntArray, BoolArray, Names]:
-    """Return the usable bands, the pixels without data, and remarks on what was left out.
-
-    A band without data in any pixel is left out. A pixel is empty if it has no data in any of the
-    other bands, or if it lacks data in some; gaps that are zeros do not count for the latter,
-    because they may be dark pixels.
-    """
+    """Return the usable bands, the pixels without data, and remarks on what was left out."""
     usable = np.flatnonzero(~raw.is_bad)
     if len(usable) == 0:
         raise FileError(
@@ -208,19 +203,34 @@ def _find_gaps(raw: RawImage, path: Path) -> tuple[IntArray, BoolArray, Names]:
     if len(usable) < len(raw.is_bad):
         n_bad = len(raw.is_bad) - len(usable)
         notes.append(f"{n_bad} of {len(raw.is_bad)} bands are marked as bad and were left out.")
-    gaps = _count_gaps(raw, usable)
-    is_dead = gaps.per_band == gaps.per_pixel.size
+    nodata = [raw.nodata[band] for band in usable]
+    is_dead, is_empty, remarks = judge_gaps(_count_gaps(raw, usable), nodata, path)
+    return usable[~is_dead], is_empty, (*notes, *remarks)
+
+
+def judge_gaps(
+    gaps: Gaps, nodata: Sequence[float | None], path: Path
+) -> tuple[BoolArray, BoolArray, Names]:
+    """Return which bands and which pixels have no data, and remarks on them.
+
+    A band without data in any pixel is left out. A pixel is empty if it has no data in any of the
+    other bands, or if it lacks data in some; gaps that are zeros do not count for the latter,
+    because they may be dark pixels.
+    """
+    n_pixels, n_bands = gaps.per_pixel.size, gaps.per_band.size
+    notes: list[str] = []
+    is_dead = gaps.per_band == n_pixels
     if is_dead.all():
         raise FileError(f"`{path}` has no data: all pixels have the no-data value.")
     if is_dead.any():
         notes.append(f"{int(is_dead.sum())} bands have no data in any pixel and were left out.")
-    is_empty = gaps.per_pixel == len(usable)
+    is_empty = gaps.per_pixel == n_bands
     if is_empty.any():
-        values = {raw.nodata[band] for band in usable}
-        value = values.pop() if len(values) == 1 else None
-        what = "have no data" if value is None else f"have the ignore value {value:g}"
+        value = nodata[0] if len(set(nodata)) == 1 else None
+        has_value = value is not None and np.isfinite(value)
+        what = f"have the ignore value {value:g}" if has_value else "have no data"
         notes.append(f"{int(is_empty.sum())} pixels {what} and count as empty.")
-    n_dead = int((gaps.certain_per_band == gaps.per_pixel.size).sum())
+    n_dead = int((gaps.certain_per_band == n_pixels).sum())
     is_partial = (gaps.certain_per_pixel > n_dead) & ~is_empty
     if is_partial.any():
         notes.append(f"{int(is_partial.sum())} pixels lack data in some bands and count as empty.")
@@ -229,33 +239,59 @@ def _find_gaps(raw: RawImage, path: Path) -> tuple[IntArray, BoolArray, Names]:
         raise FileError(
             f"`{path}` has no pixel with data in all bands; mark bad bands with 0 in `bbl`."
         )
-    return usable[~is_dead], is_empty, tuple(notes)
+    return is_dead, is_empty, tuple(notes)
 
 
-def _count_gaps(raw: RawImage, usable: IntArray) -> _Gaps:
+def _count_gaps(raw: RawImage, usable: IntArray) -> Gaps:
+    """Count the gaps of an image, several lines at a time."""
     height, width, n_bands = raw.shape
-    found = _Gaps(
-        np.zeros((height, width), dtype=np.int32),
-        np.zeros(len(usable), dtype=np.int64),
-        np.zeros((height, width), dtype=np.int32),
-        np.zeros(len(usable), dtype=np.int64),
-    )
-    if raw.dtype.kind != "f" and all(raw.nodata[band] is None for band in usable):
+    pixels, bands = np.zeros((2, height, width), np.int32), np.zeros((2, len(usable)), np.int64)
+    found = Gaps(pixels[0], bands[0], pixels[1], bands[1])
+    nodata = [raw.nodata[band] for band in usable]
+    if not may_have_gaps(raw.dtype, nodata):
         return found
     lines = max(1, _SCANNED_BYTES // (width * n_bands * raw.dtype.itemsize))
     lines = lines if lines < raw.block else lines // raw.block * raw.block
     for first in range(0, height, lines):
         rows = slice(first, min(first + lines, height))
         block = np.asarray(raw.read(rows.start, rows.stop))
-        for i, band in enumerate(usable):
-            nodata = raw.nodata[band]
-            gaps = lacks_data(block[..., band], nodata)
-            certain = lacks_data(block[..., band], None) if nodata == 0.0 else gaps
-            found.per_pixel[rows] += gaps
-            found.per_band[i] += np.count_nonzero(gaps)
-            found.certain_per_pixel[rows] += certain
-            found.certain_per_band[i] += np.count_nonzero(certain)
+        own = count_block_gaps(block, nodata, usable)
+        found.per_pixel[rows], found.certain_per_pixel[rows] = own.per_pixel, own.certain_per_pixel
+        bands += own.per_band, own.certain_per_band
     return found
+
+
+def may_have_gaps(dtype: np.dtype[Any], nodata: Sequence[float | None]) -> bool:
+    """Return whether values of this type can be missing.
+
+    Examples
+    --------
+    >>> may_have_gaps(np.dtype("int16"), [None, None])
+    False
+    """
+    return dtype.kind == "f" or any(value is not None for value in nodata)
+
+
+def count_block_gaps(
+    block: Any, nodata: Sequence[float | None], bands: IntArray | None = None
+) -> Gaps:
+    """Count the gaps of a block of pixels of shape (..., bands); by default of all bands.
+
+    Examples
+    --------
+    >>> gaps = count_block_gaps(np.array([[1.0, np.nan], [0.0, 0.0]]), [0.0, 0.0])
+    >>> gaps.per_pixel, gaps.certain_per_pixel
+    (array([1, 2], dtype=int32), array([1, 0], dtype=int32))
+    """
+    n_bands = len(nodata)
+    pixels = np.zeros((2, *block.shape[:-1]), dtype=np.int32)
+    per_band = np.zeros((2, n_bands), dtype=np.int64)
+    for i, band in enumerate(range(n_bands) if bands is None else bands):
+        gaps = lacks_data(block[..., band], nodata[i])
+        certain = lacks_data(block[..., band], None) if nodata[i] == 0.0 else gaps
+        pixels += gaps, certain
+        per_band[:, i] = np.count_nonzero(gaps), np.count_nonzero(certain)
+    return Gaps(pixels[0], per_band[0], pixels[1], per_band[1])
 
 
 def lacks_data(values: Any, nodata: float | None) -> BoolArray:
