@@ -219,3 +219,13 @@ def test_view_of_a_backed_object_is_refused_before_the_fit(cells, tmp_path, monk
     monkeypatch.setattr(op.OrthogonalNMF, "fit", None)
     with pytest.raises(op.InputError, match=r"view of a backed AnnData.*to_memory"):
         op.singlecell.onmf(part, N_TYPES)
+
+
+def test_sparse_cells_are_checked_before_compiled_loops_see_them(cells):
+    spoiled = as_anndata(cells[0])
+    spoiled.X.indices[3] = 1_000_000
+    with pytest.raises(op.InputError, match=r"`adata\.X` .* index 1000000, but has 30 columns"):
+        op.singlecell.onmf(spoiled, N_TYPES)
+    unreal = anndata.AnnData(sp.csr_matrix(cells[0] * (1 + 1j)))
+    with pytest.raises(op.InputError, match=r"`adata\.X` .* complex64: real numbers"):
+        op.singlecell.onmf(unreal, N_TYPES)

@@ -199,6 +199,15 @@ def calls():
         "graph": lambda A, k: op.NonnegativeSpectralClustering(k, affinity="precomputed").fit(A),
         "unmix": lambda A, k: op.unmix(A, k),
         "select_rank": lambda A, k: op.select_rank(A, [k, 3], n_splits=2),
+        "halves of columns": lambda A, k: op.select_rank(A, [1, 2], n_splits=2, split="columns"),
+        "groups of columns": lambda A, k: op.select_rank(
+            POINT + np.eye(3, 12)[:, ::-1].T, [2], n_splits=2, split="columns", groups=A
+        ),
+        "seconds of proofs": lambda A, k: op.select_rank(POINT, [2], n_splits=2, with_proof=k),
+        "cells": lambda A, k: op.singlecell.onmf(_made(_cells, A), k),
+        "image": lambda A, k: op.unmix(_made(_image, A), k),
+        "image in chunks": lambda A, k: op.unmix(_made(_image, A).chunk({"y": 2, "band": 2}), k),
+        "volumes": lambda A, k: op.brain.Parcellation(k, mask=_mask(A)).fit(_made(_volumes, A)),
         "certify": certified,
         "labels": lambda A, k: op.metrics.purity(A, A),
         "proof of labels": lambda A, k: op.certify(problems.ONMF(POINT, 3), A, time_limit=0.05),
@@ -218,6 +227,41 @@ def calls():
         **{f"{kind}.{name}": _late_call(kind, name) for kind in FITS for name in LATE},
         **{f"geometry.{name}": _geometry_call(name) for name in op.geometry.__all__},
     }
+
+
+def _made(make, A):
+    """Return an object of another library, which may itself refuse the data."""
+    import orthoplus as op
+
+    try:
+        return make(A)
+    except Exception as error:
+        raise op.InputError("refused by another library") from error
+
+
+def _cells(A):
+    import anndata
+
+    return anndata.AnnData(A)
+
+
+def _image(A):
+    import xarray
+
+    return xarray.DataArray(np.asarray(A)[:, None], dims=("y", "x", "band"))
+
+
+def _volumes(A):
+    import nibabel
+
+    return nibabel.Nifti1Image(np.asarray(A)[None, None], np.eye(4))
+
+
+def _mask(A):
+    import nibabel
+
+    height = np.shape(A)[0] if np.ndim(A) else 1
+    return nibabel.Nifti1Image(np.ones((1, 1, max(1, height)), np.uint8), np.eye(4))
 
 
 # What is called on new data after a fit, and the models.
@@ -275,7 +319,8 @@ def fault_of(case: Case) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
-            warnings.simplefilter("ignore", UserWarning)
+            for kind in (UserWarning, FutureWarning, DeprecationWarning):  # of other libraries
+                warnings.simplefilter("ignore", kind)
             return judge(calls()[case.call](A, case.count))
     except (ValueError, TypeError, RuntimeWarning) as error:
         return "" if is_a_sentence(error) else trace_of(error)

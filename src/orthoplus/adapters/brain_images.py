@@ -156,6 +156,8 @@ def _n_samples(image: Any) -> int:
             f"An image has shape {tuple(image.shape)}; expected 3D images, or 4D images with time "
             f"points or subjects along the last axis."
         )
+    if 0 in image.shape:
+        raise InputError(f"An image has shape {tuple(image.shape)}: it has no voxels or volumes.")
     _check_real(np.dtype(getattr(image.dataobj, "dtype", np.float64)))
     return int(image.shape[3]) if len(image.shape) == 4 else 0
 

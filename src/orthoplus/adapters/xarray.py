@@ -41,6 +41,8 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
             f"`cube` has the dimensions {cube.dims}; it must have two spatial dimensions, or one "
             f"of pixels, and one named `band` or `wavelength`. Use `cube.rename(...)`."
         )
+    if 0 in cube.shape:
+        raise InputError(f"`cube` has shape {cube.shape}: it has no pixels or no bands.")
     ordered = cube.transpose(..., bands[0])
     nodata = next((cube.attrs[name] for name in _NODATA if cube.attrs.get(name) is not None), None)
     nodata = None if nodata is None else float(np.ravel(nodata)[0])

@@ -43,7 +43,7 @@ def as_data(
         array the chunks decide instead; a sparse matrix in memory stays there. The default is "1GB"
         for a stored array; an array in memory is read in blocks only if a limit is given.
     check : bool
-        Whether to check the entries.
+        Whether to check the entries. Types and the indices of sparse matrices are always checked.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def _wrap(A: Any, name: str, memory_limit: int | str | None, *, check: bool) -> 
     if isinstance(A, LinearOperator):
         return Operator(A)
     if issparse(A):
-        A = as_csr(A, name) if check else A.tocsr()
+        A = as_csr(A, name)  # compiled loops rely on the indices, whoever checked the entries
         return Sparse(A if A.dtype in (np.float32, np.float64) else A.astype(np.float64))
     if is_dask_array(A):
         from orthoplus.data.dask import DaskMatrix
