@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # before this file is read.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     threadpool_limits(1, user_api="blas")
+
+# Child processes load cached bytecode instead of compiling the package and the tests again, even if
+# the environment forbids to write it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs without Ctrl-C, and children inherit that: tests that send it

@@ -1,5 +1,6 @@
 """KIndicatorsClustering: scikit-learn's own checks, and what it promises beyond them."""
 
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -60,11 +61,12 @@ def test_precomputed_embedding_is_the_problem_itself(dtype, rng):
     np.testing.assert_array_equal(model.embedding_, U)
 
 
-def test_every_row_has_a_cluster_and_no_cluster_is_empty(rng):
+def test_every_row_with_data_has_a_cluster_and_no_cluster_is_empty(rng):
     A = rng.standard_normal((30, 6))
     A[4] = 0.0  # its row of U is zero
     model = op.KIndicatorsClustering(6).fit(A)
-    assert sorted(set(model.labels_)) == list(range(6))
+    assert sorted(set(np.delete(model.labels_, 4))) == list(range(6))
+    assert model.labels_[4] == -1
     assert len(model.labels_) == 30
     weighted = model.indicators_.any(axis=1)
     np.testing.assert_array_equal(
@@ -91,7 +93,11 @@ def test_degenerate_data_fill_every_cluster_without_a_warning(name, embedding):
     A, k = DEGENERATE[name]
     model = op.KIndicatorsClustering(k, embedding=embedding, random_state=0).fit(A)
     assert model.labels_.shape == (len(A),)
-    assert sorted(set(model.labels_)) == list(range(k))
+    # For the Laplacian embedding, a row of zeros is a point like others.
+    has_cluster = A.any(axis=1) if embedding == "svd" else np.ones(len(A), dtype=bool)
+    np.testing.assert_array_equal(model.labels_ >= 0, has_cluster)
+    if has_cluster.any():
+        assert sorted(set(model.labels_[has_cluster])) == list(range(k))
     assert violation(model.indicators_) <= 1e-13
 
 
@@ -128,3 +134,41 @@ def test_unfinished_run_warns(rng):
 def test_bad_parameters_are_explained(options, message, rng):
     with pytest.raises(ValueError, match=message):
         op.KIndicatorsClustering(**options).fit(rng.standard_normal((20, 5)))
+
+
+@pytest.mark.parametrize("storage", ["array", "csr", "csc", "dask", "blocks", "float32"])
+def test_row_of_zeros_has_no_cluster(storage, rng):
+    A, groups = directions(rng)
+    A[[0, 7]], groups = 0.0, np.delete(groups, [0, 7])
+    forms = {
+        "csr": sp.csr_array,
+        "csc": sp.csc_matrix,
+        "dask": lambda A: da.from_array(A, chunks=(17, 8)),
+        "float32": np.float32,
+    }
+    limit = 2048 if storage == "blocks" else None
+    model = op.KIndicatorsClustering(3, memory_limit=limit).fit(forms.get(storage, np.asarray)(A))
+    labels = np.asarray(model.labels_)
+    np.testing.assert_array_equal(np.flatnonzero(labels < 0), [0, 7])
+    assert adjusted_rand_score(groups, np.delete(labels, [0, 7])) == 1.0
+    assert not np.asarray(model.indicators_)[[0, 7]].any()
+
+
+def test_row_of_zeros_of_an_embedding_has_no_cluster(rng):
+    U = np.linalg.qr(rng.random((12, 3)))[0]
+    U[4] = 0.0
+    labels = op.KIndicatorsClustering(3, embedding="precomputed").fit(U).labels_
+    np.testing.assert_array_equal(np.flatnonzero(labels < 0), [4])
+
+
+def test_more_clusters_than_samples_with_data_leave_rows_of_zeros_out():
+    A = np.zeros((6, 4))
+    A[[1, 4]] = np.eye(4)[:2]
+    labels = op.KIndicatorsClustering(3).fit(A).labels_
+    np.testing.assert_array_equal(np.flatnonzero(labels >= 0), [1, 4])
+
+
+def test_laplacian_embedding_has_the_origin_as_a_sample(rng):
+    A = np.vstack([np.zeros((1, 2)), 0.1 * rng.random((9, 2)), 5.0 + 0.1 * rng.random((10, 2))])
+    labels = op.KIndicatorsClustering(2, embedding="laplacian", n_neighbors=3).fit(A).labels_
+    assert adjusted_rand_score(np.arange(20) >= 10, labels) == 1.0

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from orthoplus import kernels
 from orthoplus.core.point import SupportPoint
-from orthoplus.core.types import FloatArray, IntArray
+from orthoplus.core.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from orthoplus.data.memory import MemoryMatrix
@@ -205,6 +205,17 @@ class DataMatrix(ABC):
         """Return the vector of the row sums in float64."""
         return self.map_rows(ask("row_sums"))
 
+    def empty_rows(self) -> BoolArray:
+        """Return which rows have only zero entries, in one pass over A.
+
+        Examples
+        --------
+        >>> from orthoplus.data import as_data
+        >>> as_data([[1.0, 0.0], [0.0, 0.0], [0.0, 1e-300]]).empty_rows()
+        array([False,  True, False])
+        """
+        return np.asarray(self.gather(self.map_rows(_empty_rows)))
+
     def probe_rows(self) -> FloatArray:
         """Return the product with a fixed positive vector, which is 0 for zero rows alone.
 
@@ -298,6 +309,13 @@ def _merge_ranges(
     one: tuple[int, float, float], other: tuple[int, float, float]
 ) -> tuple[int, float, float]:
     return one[0] + other[0], min(one[1], other[1]), max(one[2], other[2])
+
+
+def _empty_rows(block: "MemoryMatrix") -> BoolArray:
+    is_empty = np.asarray(block.row_squares()) == 0.0
+    rows = np.flatnonzero(is_empty)  # squares of small entries underflow
+    is_empty[rows] = block.zero_rows(rows)
+    return is_empty
 
 
 def _group_products(block: "MemoryMatrix", labels: IntArray, V: FloatArray) -> FloatArray:

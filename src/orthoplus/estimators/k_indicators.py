@@ -63,7 +63,8 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each sample. No cluster is empty.
+        The cluster of each sample; -1 for a row of zeros in X, except for "laplacian", where it is
+        a point like others. No cluster is empty if enough samples have data.
     indicators_ : ndarray of shape (n_samples, n_clusters)
         The matrix H, which is nonnegative with at most one positive entry per row and unit columns
         up to rounding.
@@ -185,7 +186,9 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
         if self.embedding == "laplacian":
             return self._embed_graph(A, random)
         rng = np.random.default_rng(random.randint(_MAX_SEED))
-        return self._padded(signed_left_vectors(A, self.n_clusters, rng), A)
+        U = self._padded(signed_left_vectors(A, self.n_clusters, rng), A)
+        U[A.empty_rows()] = 0.0  # instead of rounding errors
+        return U
 
     def _padded(self, vectors: FloatArray, A: DataMatrix) -> FloatArray:
         """Return the vectors, padded by columns of zeros to one per cluster."""
@@ -222,8 +225,12 @@ class KIndicatorsClustering(Certified, ClusterMixin, WatchedEstimator):  # type:
 
 
 def _assign_all(result: Result, U: FloatArray) -> IntArray:
-    """Return the labels; a row without weight gets the largest entry of its row of UY."""
+    """Return the labels; a row without weight gets the largest entry of its row of UY.
+
+    A row of zeros in U has no cluster.
+    """
     labels = result.labels.copy()
     rows = np.flatnonzero(labels < 0)
     labels[rows] = (U[rows] @ np.asarray(result.Y)).argmax(axis=1)
+    labels[~U.any(axis=1)] = -1
     return labels
