@@ -50,6 +50,22 @@ def test_bad_pixel_is_refused_by_abundances(tmp_path, kind, storage):
         op.abundances(spoiled(kind, storage, tmp_path), SPECTRA)
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"loss": "kullback-leibler"}, {"orthogonal": "features"}, {"row_scale": "l2"},
+    {"allow_negative": True},
+], ids=lambda options: "-".join(map(str, options.values())) or "usual")  # fmt: skip
+@pytest.mark.parametrize("storage", ["dask", "blocks"])
+def test_message_of_a_fit_names_the_argument(storage, options):
+    B = A.copy()
+    B[7, 2] = np.nan
+    limit = {"memory_limit": 1024} if storage == "blocks" else {}
+    given = da.from_array(B, chunks=(10, 5)) if storage == "dask" else B
+    blocks_of_features = options == {"orthogonal": "features"}
+    model = op.OrthogonalNMF(1 if blocks_of_features else 3, **options, **limit)
+    with pytest.raises(op.InputError, match="`X` has 1 entries that are NaN"):
+        model.fit(given)
+
+
 def test_spectra_out_of_range_are_refused():
     with pytest.raises(op.InputError, match="products of such numbers"):
         op.abundances(A, 1e200 * SPECTRA)

@@ -59,6 +59,8 @@ class DataMatrix(ABC):
         Whether entries are missing; if so, the blocks are those of `orthoplus.data.observed`.
     most_rows : int or None
         Number of rows that fit in memory in addition to a block; None if unlimited.
+    name : str or None
+        The name of the argument that held the data, for messages.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class DataMatrix(ABC):
     gram_order: ClassVar[int] = 400
     has_gaps: bool = False
     most_rows: int | None = None
+    name: str | None = None
 
     def __len__(self) -> int:
         return self.shape[0]

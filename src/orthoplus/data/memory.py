@@ -53,7 +53,9 @@ class MemoryMatrix(DataMatrix):
         width: int | None = None,
     ) -> "MemoryMatrix":
         """Return ``transform(self, *vectors, *args)``, computed at once."""
-        return transform(self, *vectors, *args)
+        found: MemoryMatrix = transform(self, *vectors, *args)
+        found.name = self.name
+        return found
 
     def row_indices(self) -> IntArray:
         """Return the row numbers 0, ..., n - 1."""

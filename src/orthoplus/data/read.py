@@ -75,7 +75,7 @@ def as_nonnegative_data(
     data, least = _checked(A, name, memory_limit)
     if least < 0:
         raise InputError(
-            f"`{name}` has negative entries (the smallest is {least:.3g}): "
+            f"`{data.name or name}` has negative entries (the smallest is {least:.3g}): "
             f"orthogonal NMF needs A >= 0. {advice}"
         )
     return data
@@ -180,7 +180,7 @@ def is_stored(value: Any) -> bool:
 def _checked(A: Any, name: str, memory_limit: int | str | None) -> tuple[DataMatrix, float]:
     """Return the checked data, and the minimum of 0 and all entries."""
     if isinstance(A, DataMatrix):
-        return A, check_finite_and_range(A, name)
+        return A, check_finite_and_range(A, A.name or name)
     data = _wrap(A, name, memory_limit, check=True)
     if isinstance(data, Operator):
         return _checked_operator(data, name), 0.0
@@ -194,6 +194,12 @@ def _wrap(A: Any, name: str, memory_limit: int | str | None, *, check: bool) -> 
         parse_memory(memory_limit)
     if isinstance(A, DataMatrix):
         return A
+    found = _wrapped(A, name, memory_limit, check=check)
+    found.name = name
+    return found
+
+
+def _wrapped(A: Any, name: str, memory_limit: int | str | None, *, check: bool) -> DataMatrix:
     if isinstance(A, LinearOperator):
         return Operator(A)
     if issparse(A):

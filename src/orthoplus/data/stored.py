@@ -164,6 +164,7 @@ class Derived(BlockedMatrix):
         self.transform: Work = transform
         self.vectors: tuple[Any, ...] = tuple(vectors)
         self.shape, self.dtype = (base.shape[0], width), base.dtype
+        self.name = base.name
 
     def map_rows(
         self, work: Work, *vectors: Vector, args: tuple[Any, ...] = (), n_vectors: int = 1
