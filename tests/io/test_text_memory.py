@@ -67,15 +67,19 @@ def test_long_lines_take_memory_in_proportion(tmp_path):
     (tmp_path / "quotes.csv").write_text('"' * 3_000_001 + "\n1,2\n")
     (tmp_path / "cells.csv").write_text("12," * 2_000_000 + "\n")
     (tmp_path / "lines.txt").write_text("12\n" * 2_000_000)
+    (tmp_path / "blanks.csv").write_text("12 " * 3_000_000 + "\n")
+    (tmp_path / "quoted blanks.csv").write_text('"a" ' * 3_000_000 + "\n")
+    (tmp_path / "quoted ends.csv").write_text('"\n",' * 2_000_000 + "\n")
     code = (
-        "import sys; from pathlib import Path; from orthoplus.io import read_labels, read_matrix\n"
+        "import sys; from pathlib import Path\n"
+        "from orthoplus.io import FileError, read_labels, read_matrix\n"
         "def peak():\n"
         "    line = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
         "    return int(line.split()[1]) // 1024\n"
         "before = peak()\n"
         "for path in sorted(Path(sys.argv[1]).iterdir()):\n"
         "    try: (read_labels if path.suffix == '.txt' else read_matrix)(path)\n"
-        "    except ValueError as error: print(type(error).__name__)\n"
+        "    except FileError: print('refused')\n"
         "print(peak() - before)\n"
     )
     own = {"PYTHONPATH": str(SOURCE), "ORTHOPLUS_MAX_BYTES": str(1 << 26)}
@@ -84,8 +88,8 @@ def test_long_lines_take_memory_in_proportion(tmp_path):
         env=os.environ | own, capture_output=True, text=True, check=True,
     )  # fmt: skip
     *errors, megabytes = done.stdout.split()
-    assert errors == ["FileError"] * 4
-    assert int(megabytes) <= 228  # twice the limit and 100 MB
+    assert errors == ["refused"] * 7
+    assert int(megabytes) <= 128  # twice the limit
 
 
 @pytest.mark.parametrize(
@@ -95,12 +99,14 @@ def test_long_lines_take_memory_in_proportion(tmp_path):
         ("names.csv", "name,a\n" + "ab,1\n" * 5000),
         ("wide.csv", "1," * 70_000 + "1\n"),
         ("wide.tsv", "1\t" * 70_000 + "1\n"),
+        ("wide blanks.csv", "1 " * 70_000 + "1\n"),
+        ("wide quotes.csv", '"\n",' * 70_000 + "1\n"),
     ],
 )
 def test_more_cells_of_text_than_memory_are_refused(tmp_path, monkeypatch, name, text):
     (tmp_path / name).write_text(text)
     read = read_labels if name == "labels.txt" else read_matrix
-    monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "150000" if "wide" not in name else "1000000")
+    monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "150000" if "wide" not in name else "2000000")
     with pytest.raises(FileError, match=f"{name}` has more than .* cells that are kept as text"):
         read(tmp_path / name)
 

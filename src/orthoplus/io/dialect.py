@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orthoplus.core.errors import FileError
+from orthoplus.io.guard import check_cells
 from orthoplus.io.table_options import NONE, TableOptions
-from orthoplus.io.table_text import Row, read_head, read_rows
+from orthoplus.io.table_text import Row, count_cells, read_head, read_rows
 
 # The separators that are tried; " " means any white space.
 _CANDIDATES = (",", ";", "\t", "|", " ")
@@ -119,6 +120,7 @@ def find_separator(path: Path, encoding: str, options: TableOptions) -> tuple[st
         scores.pop(" ")
     best = max(scores, key=lambda sep: scores[sep])
     if scores[best] == (0.0, 0.0, 0):
+        check_cells(path, max(count_cells(first[0], sep) for sep in _CANDIDATES))
         return ",", ""
     return best, "" if best == "," else f"separator {_SEPARATOR_WORDS[best]}"
 

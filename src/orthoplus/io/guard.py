@@ -47,8 +47,8 @@ _BUSY = 60.0 if hasattr(signal, "SIGXCPU") else 5.0
 _ROW_BYTES, _ROWS_AT_ONCE = 1 << 19, 256
 # Memory of a short cell of text in a list, with its share of the list.
 _CELL_BYTES = 64
-# A row with fewer cells is not counted.
-_WIDE_ROW = 1 << 16
+# The cells of a row with fewer of them, or with fewer characters, are not counted.
+WIDE_ROW = 1 << 16
 # Maximum number of arrays or members in one file.
 MOST_MEMBERS = 10_000
 _TRIAL = Path(__file__).with_name("trial.py")
@@ -204,13 +204,6 @@ def check_cells(path: Path, n_cells: int) -> None:
             f"of {memory_limit() / 1e9:.3g} GB. If the file is intact, raise the limit with the "
             f"environment variable ORTHOPLUS_MAX_BYTES, or pass fewer rows or columns."
         )
-
-
-def check_row(path: Path, row: list[str]) -> list[str]:
-    """Return a row of cells; refuse it if it alone would take too much memory."""
-    if len(row) > _WIDE_ROW:
-        check_cells(path, len(row))
-    return row
 
 
 def within_memory(

@@ -113,16 +113,18 @@ def refuse_others(path: Path) -> None:
         raise FileError(f"`{path}` is JSON or a printed array; save the numbers as CSV.")
 
 
-def _split(line: str) -> list[str]:
+def _split(path: Path, line: str) -> list[str]:
     """Split at white space except within double quotes, which are removed.
 
     As in `csv.reader`, a cell longer than `csv.field_size_limit` is an error.
 
     Examples
     --------
-    >>> _split('"sample 1" 5.1  "u"')
+    >>> _split(Path("samples.txt"), '"sample 1" 5.1  "u"')
     ['sample 1', '5.1', 'u']
     """
+    if len(line) > guard.WIDE_ROW:  # the cells take far more memory than the line
+        guard.check_cells(path, count_cells(line, " "))
     if '"' in line:
         cells = [word or quoted.replace('""', '"') for quoted, word in _QUOTED.findall(line)]
     else:
@@ -130,6 +132,41 @@ def _split(line: str) -> list[str]:
     if len(line) > (longest := csv.field_size_limit()) and max(map(len, cells)) > longest:
         raise csv.Error(f"field larger than field limit ({longest})")
     return cells
+
+
+def count_cells(line: str, sep: str) -> int:
+    """Return an upper bound on the number of cells in a line, without making them.
+
+    Examples
+    --------
+    >>> count_cells('"a b"  c', " "), count_cells('"a,b",c', ",")
+    (2, 3)
+    """
+    return sum(1 for _ in _QUOTED.finditer(line)) if sep == " " else line.count(sep) + 1
+
+
+class _Lines:
+    """Iterate over the lines of a file, and refuse a row that would take too much memory.
+
+    A row may extend over several lines if their ends are quoted: `csv.reader` yields it when it is
+    complete, so that its cells are counted here, before they are split.
+    """
+
+    def __init__(self, path: Path, file: Iterator[str], sep: str) -> None:
+        self.path, self.file, self.sep = path, file, sep
+        self.start_row()
+
+    def start_row(self) -> None:
+        """Forget the cells of the lines that made up the last row."""
+        self.n_cells, self.next_check = 0, guard.WIDE_ROW
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.file:
+            self.n_cells += count_cells(line, self.sep)
+            if self.n_cells > self.next_check:
+                guard.check_cells(self.path, self.n_cells)
+                self.next_check = self.n_cells + guard.WIDE_ROW
+            yield line
 
 
 def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
@@ -141,14 +178,15 @@ def read_rows(path: Path, encoding: str, sep: str | None) -> Iterator[Row]:
             if sep is None or sep == " ":
                 for number, line in enumerate(guard.within_time(path, file, raw.tell), 1):
                     if line.strip():
-                        row = _split(line) if sep else [line.strip("\r\n")]
-                        yield number, guard.check_row(path, row)
+                        yield number, _split(path, line) if sep else [line.strip("\r\n")]
                 return
-            reader = csv.reader(file, delimiter=sep, strict=True)
+            lines = _Lines(path, file, sep)
+            reader = csv.reader(lines, delimiter=sep, strict=True)
             for row in guard.within_time(path, reader, raw.tell):
                 number = reader.line_num
+                lines.start_row()
                 if any(cell.strip() for cell in row):
-                    yield number, guard.check_row(path, row)
+                    yield number, row
     except csv.Error as error:
         raise FileError(f"`{path}`, after line {number}: {error}.") from error
     except UnicodeDecodeError as error:
