@@ -32,7 +32,7 @@ WHOLE_SIZES = {"whole, small": 24 << 20, "whole": 60 << 20}
 DENSE_COLUMNS, USUAL_TIMES = 40, 1.5
 # What `docs/reliability.md` allows otherwise: K-indicators clustering holds a dozen matrices with
 # one number per row and cluster, and the projection stores numbers per row.
-MOST_TIMES, PROJECT_PER_ROW = {"indicators": 2.7}, 192
+MOST_TIMES, PROJECT_PER_ROW = {"indicators": 2.7}, 120
 # Sparse data: columns per cluster, entries of a row among those of its own cluster, and the types
 # of values and indices.
 WIDTH, OWN = 80, 16

@@ -335,15 +335,20 @@ def _polish(C: FloatArray, maxima: FloatArray, search: Search, budget: Budget) -
 
 def _pairs_around(C: FloatArray, search: Search, slack: float, width: int) -> tuple[Pairs, Search]:
     """Gather the pairs within ``slack`` of the row maximum at the weights of the bound."""
-    labels = search.best.labels
-    rows = np.flatnonzero(labels >= 0)
-    entry = np.zeros(len(labels))
-    entry[rows] = C[rows, labels[rows]]
-    keep = pairs_of_labels(np.where(entry > 0.0, labels, -1))
+    keep = pairs_of_labels(_positive_labels(C, search.best.labels))
     root, unit = unit_root(search.weights)
     window = (1.0, slack / unit, width)
     pairs, _ = kernels.gather_pairs(C, root, window, keep)
     return pairs, replace(search, passes=search.passes + 1.0)
+
+
+def _positive_labels(C: FloatArray, labels: IntArray) -> IntArray:
+    """Return the labels of the rows with a positive entry in their column, -1 for the others."""
+    rows = np.flatnonzero(labels >= 0)
+    rows = rows[C[rows, labels[rows]] > 0.0]
+    positive = np.full_like(labels, -1)
+    positive[rows] = labels[rows]
+    return positive
 
 
 def _improve(C: FloatArray, pairs: Pairs, search: Search, weights: FloatArray) -> Search:

@@ -13,7 +13,7 @@ from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.kernels.pairs import Pairs
 from orthoplus.projection.dual import Shares, row_of_pairs
 
-# Number of rows that are rounded at a time.
+# Number of rows that are rounded, and whose sums are added, at a time.
 ROUNDED_ROWS = 1 << 14
 
 
@@ -163,9 +163,12 @@ def labels_of_chosen(pairs: Pairs, chosen: IntArray) -> IntArray:
 
 def chosen_sums(pairs: Pairs, chosen: IntArray, k: int) -> FloatArray:
     """Return S_j over the chosen pairs."""
-    held = chosen[chosen >= 0]
-    sums = np.bincount(pairs.column[held], weights=pairs.gain[held], minlength=k)
-    return sums.astype(np.float64)  # bincount of nothing returns integers
+    sums = np.zeros(k)
+    for first in range(0, len(chosen), ROUNDED_ROWS):  # temporaries of all rows would take memory
+        held = chosen[first : first + ROUNDED_ROWS]
+        held = held[held >= 0]
+        np.add.at(sums, pairs.column[held], pairs.gain[held])
+    return sums
 
 
 def local_search(

@@ -153,7 +153,7 @@ def _gather_pairs(C, rows, root, window, keep, start, column, gain, share, near,
 def _gather_block(  # type: ignore[no-untyped-def]
     C: FloatArray, first_row: int, root: FloatArray, window, keep, sums: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Return the pairs of a block of rows; the arrays grow as needed."""
+    """Return the pairs of a block of rows; the arrays grow as needed, and are cut at the end."""
     n, k = C.shape
     start, row = np.zeros(n + 1, dtype=np.int64), 0
     column, gain, share = np.empty(0, dtype=np.int32), np.empty(0), np.empty(0)
@@ -167,7 +167,8 @@ def _gather_block(  # type: ignore[no-untyped-def]
         out = (start, column, gain, share, near, sums, lost)
         row = _gather_pairs(C, (first_row, row), root, window, keep, *out)
         if row == n:
-            return start, column[: start[n]], gain[: start[n]], share[: start[n]]
+            used = start[n]
+            return start, column[:used].copy(), gain[:used].copy(), share[:used].copy()
 
 
 def gather_pairs(
@@ -178,16 +179,21 @@ def gather_pairs(
     blocks = partition_rows(n, k)
     partial = np.zeros((len(blocks), k))
     parts: list[Any] = [None] * len(blocks)
+    start = np.zeros(n + 1, dtype=np.int64)
 
     def work(b: int, rows: slice) -> None:
         kept = (keep.start[rows.start : rows.stop + 1], keep.column, keep.share)
-        parts[b] = _gather_block(_block(C, rows), rows.start, root, window, kept, partial[b])
+        ends, *parts[b] = _gather_block(_block(C, rows), rows.start, root, window, kept, partial[b])
+        start[rows.start + 1 : rows.stop + 1] = ends[1:]
 
     for_blocks(work, blocks)
-    sizes = np.cumsum([0] + [len(part[1]) for part in parts])
-    ends = [part[0][1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
-    column, gain, share = (np.concatenate([part[a] for part in parts]) for a in (1, 2, 3))
-    return Pairs(np.concatenate([sizes[:1], *ends]), column, gain, share), partial.sum(axis=0)
+    before = 0
+    for rows, part in zip(blocks, parts, strict=True):
+        start[rows.start + 1 : rows.stop + 1] += before
+        before += len(part[0])
+    # The arrays of the blocks are released as soon as they are joined.
+    column, gain, share = (np.concatenate([part.pop(0) for part in parts]) for _ in range(3))
+    return Pairs(start, column, gain, share), partial.sum(axis=0)
 
 
 @_exact
