@@ -1,7 +1,8 @@
 """The whole test suite again and again, two runs at once, each the load of the other.
 
 Each run has a checkout of its own, cloned from the last commit, so that nothing but the machine is
-shared; both use the packages that are installed here. The hash seeds differ from run to run.
+shared; both use the packages that are installed here. The hash seeds and the BLAS kernels differ
+from run to run: a test that holds with the kernels of one processor only is a failure, too.
 """
 
 import json
@@ -16,6 +17,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 AT_ONCE = 2
+# OpenBLAS has kernels for several generations of x86-64 processors, with different roundings; a
+# later processor can run those for which it has the instructions.
+BLAS_KERNELS = {
+    "SkylakeX": "avx512bw",
+    "Haswell": "avx2",
+    "Sandybridge": "avx",
+    "Nehalem": "sse4_2",
+}
 SUMMARY = re.compile(r"^=+ (.*) in [\d.]+s.*=+$", re.MULTILINE)
 
 
@@ -37,6 +46,15 @@ def attack_suite(tries: int, seed: int) -> dict:
     }
 
 
+def blas_kernels() -> list[str]:
+    """Return the names of the OpenBLAS kernels that this processor can run."""
+    try:
+        words = set(Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        return []
+    return [name for name, instructions in BLAS_KERNELS.items() if instructions in words]
+
+
 def _clone(folder: Path) -> Path:
     subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
     return folder
@@ -49,6 +67,9 @@ def _run(clone: Path, number: int, seed: int) -> dict:
         "PYTHONHASHSEED": str(seed + number),
         "ORTHOPLUS_DATA": os.environ.get("ORTHOPLUS_DATA", str(ROOT.parent / "shared" / "data")),
     }
+    kernels = ["", *blas_kernels()]
+    if kernel := kernels[number % len(kernels)]:
+        own["OPENBLAS_CORETYPE"] = kernel
     words = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal"]
     started = time.monotonic()
     done = subprocess.run(
@@ -56,6 +77,7 @@ def _run(clone: Path, number: int, seed: int) -> dict:
     )
     row = {
         "run": number + 1,
+        "blas": kernel or "chosen by the library",
         **outcome(done.stdout, done.returncode),
         "minutes": round((time.monotonic() - started) / 60, 1),
         "load": round(os.getloadavg()[2], 1),

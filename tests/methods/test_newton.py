@@ -21,6 +21,8 @@ from orthoplus.penalty.penalized import Penalized
 from orthoplus.problems import ONMF, Projection, Smooth, TraceMin
 
 SHAPE = (12, 3)
+# A bound on the terms that the problems below sum: their rounding is that of a number of this size.
+SIZE = 200.0
 # Newton's method proper: the subproblem to the end, and tau to (almost) nothing.
 PRECISE = RegularizedNewton(
     shrink=1e-2,
@@ -103,11 +105,12 @@ def test_residuals_fall_superlinearly_at_the_end(name, seed):
     assert optimality.check_oblique(h, near.X).satisfies_second_order_sufficient
     rng = np.random.default_rng(seed)
     moved = near.X * (1 + 1e-2 * rng.standard_normal(SHAPE))  # keeps the support
-    state = PRECISE.init(h, project_oblique_plus(moved))
-    residuals = [state.stationarity]
+    sized = replace(h, unit=SIZE)
+    state = PRECISE.init(sized, project_oblique_plus(moved))
+    residuals = [stationarity(h, state.X)]
     while residuals[-1] > 1e-12 and len(residuals) < 10:  # below only rounding is left
-        state = PRECISE.step(h, state)
-        residuals.append(state.stationarity)
+        state = PRECISE.step(sized, state)
+        residuals.append(stationarity(h, state.X))
     assert residuals[-1] <= 1e-12  # in ten steps: a linear method of rate 1/2 would need forty
     ratios = np.array(residuals[1:]) / np.array(residuals[:-1])
     assert ratios.min() <= 1e-3

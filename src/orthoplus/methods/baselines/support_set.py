@@ -9,7 +9,7 @@ from orthoplus.core.checks import check_choice, check_count, check_positive, che
 from orthoplus.core.outer_method import Diagnostics, OuterMethodBase
 from orthoplus.core.problem import Problem
 from orthoplus.core.status import Status
-from orthoplus.core.types import ROUNDOFF, STEP_ROUNDOFFS, Carry, FloatArray, IntArray
+from orthoplus.core.types import EPS, STEP_ROUNDOFFS, Carry, FloatArray, IntArray
 from orthoplus.geometry.oblique import random_oblique_plus
 from orthoplus.geometry.stiefel import (
     cover_columns,
@@ -179,7 +179,7 @@ class SupportSet(OuterMethodBase):
             return None
         fall = 0.5 * self.decrease * eta * float(np.vdot(D, D))
         # Differences of f below this are rounding.
-        noise = STEP_ROUNDOFFS * ROUNDOFF[np.dtype(np.float64)] * state.size
+        noise = STEP_ROUNDOFFS * EPS * state.size
         change = problem.value(X) - state.value
         is_lower = change < -max(fall, noise)
         if not (is_lower or (fall <= noise and abs(change) <= noise)):
@@ -192,8 +192,10 @@ class SupportSet(OuterMethodBase):
     ) -> SupportSetState:
         value, gradient = problem.value_and_gradient(X)
         D, change = X - state.X, gradient - state.gradient
-        # The Barzilai-Borwein quotient |<D, G^+ - G>| / <D, D>.
-        eta = abs(float(np.vdot(D, change))) / float(np.vdot(D, D))
+        eta = state.eta
+        # The Barzilai-Borwein quotient |<D, G^+ - G>| / <D, D>, unless the change is rounding.
+        if np.linalg.norm(change) > STEP_ROUNDOFFS * EPS * state.scale:
+            eta = abs(float(np.vdot(D, change))) / float(np.vdot(D, D))
         unit = state.scale / np.sqrt(X.shape[1])
         sizes = (state.scale, state.size, min(max(eta, _SMALLEST * unit), _LARGEST * unit))
         progress = (state.n_iter + 1, trial)
