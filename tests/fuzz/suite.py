@@ -68,7 +68,7 @@ def _run(clone: Path, number: int, seed: int) -> dict:
         "ORTHOPLUS_DATA": os.environ.get("ORTHOPLUS_DATA", str(ROOT.parent / "shared" / "data")),
     }
     kernels = ["", *blas_kernels()]
-    if kernel := kernels[number % len(kernels)]:
+    if kernel := kernels[(seed + number) % len(kernels)]:
         own["OPENBLAS_CORETYPE"] = kernel
     words = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal"]
     started = time.monotonic()
