@@ -106,7 +106,7 @@ def certify(  # noqa: PLR0913
     >>> import orthoplus as op
     >>> A = np.array([[0.0], [1.0], [9.0], [11.0]])
     >>> certificate = op.certify(op.problems.KMeans(A, 2), ["a", "a", "b", "b"])
-    >>> certificate.value, certificate.is_optimal, certificate.kind
+    >>> round(certificate.value, 9), certificate.is_optimal, certificate.kind
     (2.5, True, 'closed form')
     """
     check_positive(time_limit, "time_limit", finite=False)
