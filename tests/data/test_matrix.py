@@ -323,6 +323,12 @@ def test_operator_without_entries_says_so(rng):
     assert M.sample_rows(np.array([1])) is M
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_of_extreme_numbers_are_not_empty_in_any_storage(form):
+    A = FORMS[form](np.array([[1e300, 0.0], [0.0, 0.0], [1e-300, 0.0], [1.0, 0.0]]))
+    np.testing.assert_array_equal(A.empty_rows(), [False, True, False, False])
+
+
 @pytest.mark.parametrize("form", WITH_ENTRIES)
 def test_entries_that_are_not_finite_are_counted(form):
     A = np.array([[1.0, np.nan, -np.inf], [0.0, 2.0, 3.0], [np.inf, 0.0, -4.0]])

@@ -84,8 +84,9 @@ class Sparse(MemoryMatrix):
             ends = indptr[start : start + height + 1]
             part = data[ends[0] : ends[-1]].astype(np.float64)
             rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-            sums = np.bincount(rows, part * part, minlength=len(ends) - 1)
-            squares[start : start + height] = sums
+            with np.errstate(over="ignore"):  # to infinity, as for dense data
+                part *= part
+            squares[start : start + height] = np.bincount(rows, part, minlength=len(ends) - 1)
         return squares
 
     def least_and_largest(self) -> tuple[int, float, float]:
