@@ -3,6 +3,7 @@
 import dask.array as da
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import orthoplus as op
 
@@ -41,6 +42,16 @@ def test_signs_and_gaps_are_accepted_where_the_model_accepts_them(tmp_path, stor
         X = spoiled(kind, storage, tmp_path)
         expected[kind] = model.predict(spoiled(kind, "memory", tmp_path))
         np.testing.assert_array_equal(np.asarray(model.predict(X)), expected[kind])
+
+
+@pytest.mark.parametrize("make", [np.array, csr_array])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_infinite_coordinates_are_refused(make, dtype):
+    model = op.OrthogonalNMF(3, random_state=0).fit(A)
+    W = model.transform(A).astype(dtype)
+    W[:2, 0] = np.inf, -np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        model.inverse_transform(make(W))
 
 
 @pytest.mark.parametrize("storage", ["memory", "memory map", "dask"])

@@ -64,6 +64,7 @@ def test_matrices_of_two_shapes_are_refused(name):
         (np.eye(3, 2) * 1j, "complex"),
         (np.empty((0, 2)), "at least one entry is needed"),
         (np.full((3, 2), 1e200), "products of such numbers"),
+        (np.full((3, 2), 1e30, dtype=np.float32), "products of such numbers"),
         (np.full((3, 2), np.nan), "NaN"),
         (np.ones(3), r"1 dimension\(s\)"),
     ],

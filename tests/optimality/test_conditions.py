@@ -568,6 +568,8 @@ def test_answer_is_open_when_lanczos_does_not_converge(monkeypatch):
         (np.zeros((3, 2)), r"not in S\+"),
         (np.eye(2), r"shape \(2, 2\), but the problem needs shape \(3, 2\)"),
         (np.array([[1.0, 0.0], [0.0, np.nan], [0.0, 0.0]]), "NaN"),
+        (np.full((3, 2), 1e300), "products of such numbers"),
+        (np.full((3, 2), 1e30, dtype=np.float32), "products of such numbers"),
     ],
 )
 def test_check_refuses_a_point_outside_with_its_violation(X, message):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import InputTags
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from orthoplus.adapters.brain_images import (
     ImageMatrix,
@@ -27,6 +27,7 @@ from orthoplus.core.extras import check_installed
 from orthoplus.core.types import FloatArray, IntArray
 from orthoplus.data.stored import DEFAULT_LIMIT, parse_memory
 from orthoplus.estimators import OrthogonalNMF
+from orthoplus.estimators.reading import check_values
 from orthoplus.model_selection import RankSelection, select_rank
 
 __all__ = ["ImageMatrix", "Parcellation", "load_surface"]
@@ -327,7 +328,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return images[0] if len(images) == 1 else images
         if np.asarray(signals).dtype == bool:
             warnings.warn("Casting boolean input to float64.", UserWarning, stacklevel=2)
-        values = check_array(signals, ensure_2d=False, dtype=[np.float64, np.float32])
+        values = check_values(signals, ensure_2d=False)
         if values.ndim not in (1, 2) or values.shape[-1] != self.n_elements_:
             raise InputError(
                 f"Input to 'inverse_transform' has wrong shape. It is {values.shape}: the last "

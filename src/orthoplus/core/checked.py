@@ -23,7 +23,7 @@ R = TypeVar("R")
 _MATRICES = {"X", "C", "Z", "H", "W", "G", "D", "M", "gradient"}
 _VECTORS, _SIZES = {"entries", "weights"}, {"n", "k"}
 # Squares and cubes of larger entries overflow when they are summed.
-_LARGEST = 1e90
+_LARGEST = {np.dtype(np.float64): 1e90, np.dtype(np.float32): 1e11}
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -58,7 +58,7 @@ def _check(given: dict[str, Any]) -> None:
         check_count(given[name], name, low=1)
     names = [name for name in given if name in _MATRICES]
     for name in names:
-        given[name] = _as_entries(as_matrix(given[name], name), name)
+        given[name] = as_entries(as_matrix(given[name], name), name)
         shape, other = given[name].shape, given[names[0]].shape
         if shape != other:
             raise InputError(
@@ -75,11 +75,18 @@ def _check(given: dict[str, Any]) -> None:
             raise InputError("`labels` leaves a column without rows; every column needs one.")
 
 
-def _as_entries(array: FloatArray, name: str) -> FloatArray:
-    """Return a nonempty array; raise if its entries are so large that products overflow."""
+def as_entries(array: FloatArray, name: str) -> FloatArray:
+    """Return a nonempty array; raise if its entries are so large that products overflow.
+
+    Examples
+    --------
+    >>> as_entries(np.full((2, 1), 1e30, dtype=np.float32), "X")
+    Traceback (most recent call last):
+    orthoplus.InputError: `X` has entries as large as 1e+30: products of such numbers are ...
+    """
     if array.size == 0:
         raise InputError(f"`{name}` has shape {array.shape}; at least one entry is needed.")
-    if (top := max(float(array.max()), -float(array.min()))) > _LARGEST:
+    if (top := max(float(array.max()), -float(array.min()))) > _LARGEST[array.dtype]:
         raise out_of_range(top, name)
     return array
 
@@ -111,4 +118,4 @@ def _as_vector(value: Any, name: str, length: int) -> FloatArray:
         )
     array = array.astype(np.float32 if array.dtype == np.float32 else np.float64)
     check_finite(array, name)
-    return _as_entries(array, name) if length else array
+    return as_entries(array, name) if length else array

@@ -132,12 +132,24 @@ def _check_width(estimator: Any, A: DataMatrix, *, reset: bool) -> None:
         )
 
 
+def check_values(values: Any, **checks: Any) -> Any:
+    """Return values checked by scikit-learn, in float32 if they have that dtype, else in float64.
+
+    Examples
+    --------
+    >>> check_values([[1, 2]])
+    array([[1., 2.]])
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # the check for infinities sums them
+        return check_array(values, dtype=[np.float64, np.float32], **checks)
+
+
 def read_coordinates(W: Any, k: int, *, accept_sparse: Any = "csr") -> Any:
     """Return coordinates of samples as ``transform`` gives them, one column per component."""
     check_not_foreign(W, "X")
     if issparse(W):
         W = as_compressed(W, "X")
-    W = check_array(W, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
+    W = check_values(W, accept_sparse=accept_sparse)
     if W.shape[1] != k:
         raise InputError(
             f"`X` has {W.shape[1]} columns; expected one for each of the {k} components, as "

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from orthoplus import kernels
+from orthoplus.core.checked import as_entries
 from orthoplus.core.checks import as_matrix, check_positive, norm_within_range
 from orthoplus.core.errors import InputError
 from orthoplus.core.problem import Problem, check_problem
@@ -326,7 +327,7 @@ def _as_point(
     X: FloatArray, problem: Problem, set_name: str, nearest: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """Return X as an exact float64 point of the set, or raise an error with its distance."""
-    X = as_matrix(X, "X")
+    X = as_entries(as_matrix(X, "X"), "X")
     if X.shape != tuple(problem.shape):
         raise InputError(
             f"`X` has shape {X.shape}, but the problem needs shape {tuple(problem.shape)}."
