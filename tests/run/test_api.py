@@ -797,6 +797,11 @@ def test_wrong_kinds_of_argument_are_refused():
             op.solve(Projection(C), method=method)
 
 
+def test_unknown_option_of_minimize_is_refused_with_the_place_for_it():
+    with pytest.raises(TypeError, match=r"`max_iter` is not an option of `minimize`\. Options"):
+        op.minimize(lambda X: 0.0, (3, 2), max_iter=3)
+
+
 @pytest.mark.parametrize("limit", [0, -1.0, np.nan, "soon"])
 def test_bad_time_limit_is_refused(limit):
     with pytest.raises((TypeError, ValueError), match="time_limit"):

@@ -1,6 +1,7 @@
 """The functions `minimize` for a callable, `solve` for a problem, and `project`."""
 
 import dataclasses
+import inspect
 import logging
 import math
 import os
@@ -102,6 +103,12 @@ def minimize(  # noqa: PLR0913
     """
     if isinstance(fun, Problem):
         raise InputTypeError("`fun` is a problem object. Call `orthoplus.solve(problem, X0)`.")
+    if unknown := options.keys() - inspect.signature(solve).parameters.keys():
+        name = min(unknown)
+        raise InputTypeError(
+            f"`{name}` is not an option of `minimize`. Options of a method are its own arguments, "
+            f"as in `method=EP4Orth(max_iter=100)`; see `help(orthoplus.solve)` for the others."
+        )
     problem = Smooth(fun, read_start(X0)[1], jac=jac, curvature=hessp)
     return solve(problem, X0, method=method, n_init=n_init, rng=rng, **options)
 
@@ -218,12 +225,8 @@ def solve(  # noqa: PLR0913
     assert runs.best is not None
     result = with_bracket(problem, runs.best, problem.lower_bound() if with_bound else None)
     result = dataclasses.replace(result, n_eval=budget.n_eval, seconds=budget.seconds)
-    if (failure := runs.failure) is not None:
-        raise CallbackError(
-            f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
-            f"{result.n_iter}). The best point so far is in the `result` of this exception.",
-            result,
-        ) from failure
+    if runs.failure is not None:
+        raise _callback_error(runs.failure, result) from runs.failure
     return result
 
 
@@ -349,6 +352,14 @@ def _read_state(
         )
     logging.getLogger("orthoplus").info("resumed after iteration %d", state.n_iter)
     return state
+
+
+def _callback_error(failure: Exception, result: Result) -> CallbackError:
+    return CallbackError(
+        f"The callback raised {type(failure).__name__}: {failure} (outer iteration "
+        f"{result.n_iter}). The best point so far is in the `result` of this exception.",
+        result,
+    )
 
 
 def _check_watch(
