@@ -290,6 +290,7 @@ TABLES = {
     "latin": lambda path: path.write_bytes("n,a\né,1\n".encode("latin-1")),
     "odd quote": lambda path: path.write_text('1,2\n3,"4"5\n'),
     "blank row": lambda path: path.write_text("1,2\n , \n3,4\n"),
+    "carriage returns": lambda path: path.write_bytes(b"a,b\r\r1,2\r3,4\r5,6\r"),
 }
 
 

@@ -1,6 +1,7 @@
 """Read text tables, ``.csv``, ``.tsv`` and ``.txt``, also compressed (``.gz``)."""
 
 import csv
+import io
 import itertools
 from array import array
 from collections.abc import Iterator
@@ -87,12 +88,15 @@ def _read_with_pandas(
     is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
     precision: dict[str, Any] = {} if is_exact else {"float_precision": "round_trip"}
     try:
-        frame = pd.read_csv(
-            path, sep=dialect.sep, decimal=dialect.decimal, header=None, skiprows=start[0] - 1,
-            dtype={j: np.float64 if kind == "number" else str for j, kind in kinds.items()},
-            encoding=encoding, quoting=csv.QUOTE_NONE, na_filter=False, skip_blank_lines=False,
-            **precision,
-        )  # fmt: skip
+        with io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="") as file:
+            # The option `skiprows` would skip too much if lines end with a carriage return.
+            for _ in range(start[0] - 1):
+                file.readline()
+            frame = pd.read_csv(
+                file, sep=dialect.sep, decimal=dialect.decimal, header=None,
+                dtype={j: np.float64 if kind == "number" else str for j, kind in kinds.items()},
+                quoting=csv.QUOTE_NONE, na_filter=False, skip_blank_lines=False, **precision,
+            )  # fmt: skip
     except (TypeError, ValueError):
         return None
     columns = [frame[j].to_numpy(np.float64) if kinds[j] == "number" else frame[j].tolist()
