@@ -319,6 +319,20 @@ def test_pandas_counts_blank_lines(tmp_path, monkeypatch, rows):
     assert read_matrix(tmp_path / "t.csv").places.lines.tolist() == [2, 4]
 
 
+@pytest.mark.parametrize("limit", [0, 1 << 60])
+@pytest.mark.parametrize("sep", [";", "\t"])
+def test_late_thousands_with_points_are_refused(tmp_path, monkeypatch, limit, sep):
+    monkeypatch.setattr(text_tables, "_LARGE_BYTES", limit)
+    path = tmp_path / "t.csv"
+    head = f"a{sep}b\n" + "".join(f"{7 * i % 97}{sep}{5 * i % 89}\n" for i in range(600))
+    path.write_text(f"{head}5{sep}1.234\n")
+    with pytest.raises(FileError, match=r"line 602, column 2: `1\.234` is ambiguous.*--decimal \."):
+        read_matrix(path)
+    assert read_matrix(path, table=TableOptions(decimal=".")).values[-1].tolist() == [5.0, 1.234]
+    path.write_text(f"{head}5{sep}1.234\n0.5{sep}6\n")
+    assert read_matrix(path).values[-2].tolist() == [5.0, 1.234]
+
+
 def test_pandas_reads_what_is_usual(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setattr(text_tables, "_LARGE_BYTES", 0)

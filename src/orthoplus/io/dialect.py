@@ -7,7 +7,7 @@ give different numbers, the file is refused with a message that names the option
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,6 +184,35 @@ def find_decimal(
     if all(_THOUSANDS.fullmatch(place[2]) for place in commas):
         raise FileError(_thousands_words(path, commas[0], ","))
     return ",", "decimal comma"
+
+
+def check_points(
+    path: Path, rows: Iterable[Row], dialect: Dialect, options: TableOptions
+) -> Iterator[Row]:
+    """Yield the rows; raise `FileError` at the end if all points in them may mark thousands.
+
+    The first rows, of which `find_decimal` judges, may be without a point.
+    """
+    first: tuple[int, int, str] | None = None
+    is_open = options.decimal is None and dialect.decimal == "." and dialect.sep in ";\t"
+    for line, row in rows:
+        yield line, row
+        for j, cell in enumerate(row if is_open else ()):
+            word = cell.strip() if "." in cell else ""
+            if not _POINT.fullmatch(word) or "." not in word:
+                continue
+            if not _POINT_THOUSANDS.fullmatch(word):
+                is_open = False
+                break
+            first = first or (line, j, word)
+    if is_open and first is not None:
+        raise FileError(_thousands_words(path, first, "."))
+
+
+def have_points(rows: Iterable[Row]) -> bool:
+    """Return whether a number has a decimal point, or points for thousands."""
+    cells = (cell.strip() for _, row in rows for cell in row if "." in cell)
+    return any(map(_POINT.fullmatch, cells))
 
 
 def _thousands_words(path: Path, place: tuple[int, int, str], sign: str) -> str:

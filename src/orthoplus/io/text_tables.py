@@ -20,9 +20,11 @@ from orthoplus.io.content import Catalog, Entry
 from orthoplus.io.dialect import (
     BOOLEANS,
     Dialect,
+    check_points,
     comment_words,
     find_dialect,
     has_marks,
+    have_points,
     is_comment,
     is_number,
     parse_number,
@@ -33,6 +35,7 @@ from orthoplus.io.table_text import (
     Row,
     find_encoding,
     open_bytes,
+    read_head,
     read_rows,
     refuse_others,
     suffix_of,
@@ -56,7 +59,7 @@ def read_table(path: Path, options: TableOptions) -> Catalog:
     table = _read_with_pandas(path, encoding, dialect, options)
     if table is None:
         rows = itertools.islice(read_rows(path, encoding, dialect.sep), dialect.n_before, None)
-        table = parse_rows(path, rows, dialect, options)
+        table = parse_rows(path, check_points(path, rows, dialect, options), dialect, options)
     notes = (*dialect.notes, words) if words else dialect.notes
     table = replace(table, notes=(*notes, *table.notes))
     content = select_columns(path, table, options)
@@ -103,10 +106,22 @@ def _read_with_pandas(
                for j in kinds if j in frame]  # fmt: skip
     has_quotes = any('"' in cell for column in columns if isinstance(column, list)
                      for cell in column)  # fmt: skip
+    has_decimals = any((column % 1 != 0).any() for column in columns
+                       if not isinstance(column, list))  # fmt: skip
     if frame.shape[1] != len(kinds) or has_quotes:
+        return None
+    if has_decimals and _may_mark_thousands(path, encoding, dialect, options):
         return None
     lines = np.arange(len(frame)) + start[0]
     return Table(names, columns, lines)
+
+
+def _may_mark_thousands(path: Path, encoding: str, dialect: Dialect, options: TableOptions) -> bool:
+    """Return whether `check_points` has to look at points that occur only after the first rows."""
+    if options.decimal is not None or dialect.decimal == "," or dialect.sep not in ";\t":
+        return False
+    head = itertools.islice(read_head(path, encoding, dialect.sep), dialect.n_before, None)
+    return not have_points(head)
 
 
 def column_names(path: Path, dialect: Dialect, first: Row) -> tuple[str, ...] | None:
