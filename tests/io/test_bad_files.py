@@ -370,3 +370,21 @@ def read_changed(originals, tmp_path, name, changes, keep):
         values.check_format(full_check=True)
     else:
         assert values.ndim in (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "entries", "message"),
+    [
+        ("coordinate integer", "1 1 1.7\n2 2 3\n", "type integer, but an entry has the sign `.`"),
+        ("coordinate real", "1 1 1,7\n2 2 3\n", "type real, but an entry has the sign `,`"),
+        ("coordinate real", "1 1 1.0D+03\n2 2 3.0\n", "an entry has the sign `D`"),
+        ("coordinate pattern", "1 1 5\n2 2 7\n", "has 6 numbers .* declares 4.*pattern, is wrong"),
+        ("array real", "1 2\n3 4\n5 6\n7 8\n", "has 8 numbers .* declares 4"),
+    ],
+)
+def test_matrix_market_entries_of_another_type_are_refused(tmp_path, kind, entries, message):
+    path = tmp_path / "m.mtx"
+    sizes = "2 2" if kind.startswith("array") else "2 2 2"
+    path.write_text(f"%%MatrixMarket matrix {kind} general\n% by hand\n\n{sizes}\n{entries}")
+    with pytest.raises(FileError, match=message):
+        read_matrix(path)

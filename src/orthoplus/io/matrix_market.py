@@ -11,17 +11,26 @@ from scipy.sparse import issparse
 
 from orthoplus.core.errors import FileError
 from orthoplus.io import guard
-from orthoplus.io.content import Catalog, Content, Entry, Names
+from orthoplus.io.content import Catalog, Content, Entry, Names, printable
 from orthoplus.io.table_text import open_bytes
 
 # Length of the shortest possible line: "1 1\n" for an entry, "1\n" for a number of an array.
 _LEAST_LINE = {"coordinate": 4, "array": 2}
+# Words of an entry: its place, and its value.
+_PLACE_WORDS, _VALUE_WORDS = {"coordinate": 2, "array": 0}, {"pattern": 0, "complex": 2}
+# The signs of the numbers of each type, and of real numbers with NaN and infinity.
+_DIGITS, _BLANKS = b"0123456789", b" \t\r\n\v\f"
+_SIGNS = {"pattern": _DIGITS, "integer": _DIGITS + b"+-", "unsigned-integer": _DIGITS}
+_REAL_SIGNS = _DIGITS + b"+-.eEnNaAiIfFtTyY"
+# A table that makes every sign of a word an x, and anything else a blank.
+_AS_WORDS = bytes(b" x"[sign not in _BLANKS] for sign in range(256))
+_BLOCK = 1 << 20
 _MOST_BARCODES = 1 << 26  # bytes that are read of a list of cells
 
 
 def read_matrix_market(path: Path) -> Catalog:
     """List the matrix of the file, after comparing its declared size with the file."""
-    rows, columns, n_lines, form, _, symmetry = mminfo(path)
+    rows, columns, n_lines, form, field, symmetry = mminfo(path)
     if form == "array":
         guard.check_size(path, (rows, columns))
         n_lines = rows * columns if symmetry == "general" else rows * (rows - 1) // 2
@@ -32,7 +41,36 @@ def read_matrix_market(path: Path) -> Catalog:
             f"hold: it is truncated or damaged."
         )
     guard.check_size(path, (n_lines, 3))
+    n_words = n_lines * (_PLACE_WORDS[form] + _VALUE_WORDS.get(field, 1))
+    if form == "array" and symmetry in ("symmetric", "hermitian"):
+        n_words += rows * _VALUE_WORDS.get(field, 1)  # the diagonal
+    _check_entries(path, n_words, field)
     return {path.stem: Entry((rows, columns), True, lambda: _load(path))}
+
+
+def _check_entries(path: Path, n_words: int, field: str) -> None:
+    """Refuse entries of another type than declared, of which SciPy would read the first part."""
+    allowed = _SIGNS.get(field, _REAL_SIGNS) + _BLANKS
+    n_found, before = 0, b" "
+    with open(path, "rb") as file:
+        for line in file:
+            if line.strip() and not line.lstrip().startswith(b"%"):
+                break  # the sizes of the matrix
+        while block := file.read(_BLOCK):
+            wrong = block.translate(None, allowed)
+            if wrong:
+                raise FileError(
+                    f"`{path}` declares numbers of type {field}, but an entry has the sign "
+                    f"`{printable(wrong[:1].decode('latin-1'))}`. Correct the type in its first "
+                    f"line, or the numbers: real ones are written as 1000, 0.5 or 1.5e-3."
+                )
+            n_found += (before + block).translate(_AS_WORDS).count(b" x")
+            before = block[-1:]
+    if n_found > n_words:
+        raise FileError(
+            f"`{path}` has {n_found} numbers below its header, which declares {n_words}: it has "
+            f"too many entries, or the type in its first line, {field}, is wrong."
+        )
 
 
 def _load(path: Path) -> Content:
