@@ -613,6 +613,10 @@ def test_unmix_writes_spectra_and_maps(rng, tmp_path, monkeypatch):
         np.testing.assert_array_equal(
             maps["labels"] == maps["labels"][0, 0], labels == labels[0, 0]
         )
+    for words in (("cube.npy",), ("cube.npy", "--shape", "6x7"), ("flat.npy", "--bands-first")):
+        done = run("unmix", *words, "-k", 2, "--column-major")
+        assert done.exit_code == 2
+        assert "`--column-major` applies only to a matrix" in done.stderr
 
 
 def test_project_writes_the_certified_matrix(rng, tmp_path, monkeypatch):

@@ -151,6 +151,10 @@ def as_image(
     values: FloatArray, size: tuple[int, int] | None, bands_first: bool, column_major: bool
 ) -> FloatArray:
     """Reshape the array to (height, width, bands); a matrix without a size gives one column."""
+    if column_major and (size is None or len(values.shape) != 2):
+        raise InputError(
+            "`--column-major` applies only to a matrix (pixels, bands) with `--shape`; omit it."
+        )
     if bands_first:
         values = np.moveaxis(values, 0, -1)
     if len(values.shape) == 2:
