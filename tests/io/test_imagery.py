@@ -305,6 +305,13 @@ def test_geotiff_with_a_mask_leaves_out_what_it_covers(tmp_path, nodata):
     np.testing.assert_array_equal(read_cube(path).values, wanted)
 
 
+def test_geotiff_in_cmyk_is_refused(tmp_path):
+    values = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    path = raster(tmp_path / "s.tif", values, photometric="CMYK")
+    with pytest.raises(FileError, match="declared as CMYK"):
+        read_cube(path)
+
+
 def test_other_formats_of_gdal_are_not_read_by_the_name_of_a_tiff(tmp_path):
     source = raster(tmp_path / "s.tif")
     (tmp_path / "v.tif").write_text(

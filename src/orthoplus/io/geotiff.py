@@ -39,6 +39,11 @@ def describe_dataset(dataset: Any) -> tuple[RawImage, Imagery]:
     dtype = np.result_type(*map(np.dtype, dataset.dtypes))
     if dtype.kind not in "fiu":
         raise FileError(f"`{path}` has data of type {dtype}; real numbers are required.")
+    if dataset.tags(ns="IMAGE_STRUCTURE").get("SOURCE_COLOR_SPACE") == "CMYK":
+        raise FileError(
+            f"`{path}` is declared as CMYK, which GDAL converts to red, green and blue instead of "
+            f"reading the stored values. Save it with another photometric interpretation."
+        )
     gains, offsets = np.array(dataset.scales), np.array(dataset.offsets)
     if not (np.isfinite(gains) & (gains != 0.0) & np.isfinite(offsets)).all():
         raise FileError(f"`{path}` has a band with scale 0 or a scale that is not finite.")
