@@ -95,3 +95,20 @@ def test_users_own_concave_function_is_solved(rng):
     for search in (False, True):
         labels = op.solve(f, rng=1, search=search).labels
         assert adjusted_rand_score(np.repeat(np.arange(3), 8), labels) == 1.0
+
+
+def test_penalty_stays_finite_when_f_is_infinite_at_the_rounded_point():
+    A = np.random.default_rng(0).random((10, 5))
+    problem = op.problems.KLONMF(A, 9)  # a rounded point without one of the rows: D is infinite
+    result = op.solve(problem, method=op.EP4Orth(), search=False)
+    assert result.history
+    assert all(np.isfinite(row.sigma) for row in result.history)
+    assert violation(result.X) < 1e-12
+
+
+def test_penalty_grows_by_its_factor_when_columns_coincide_and_no_feasible_value_is_known():
+    problem = op.problems.KLONMF(np.random.default_rng(0).random((6, 4)), 2)
+    method = op.EP4Orth()
+    state = method.init(problem, problem.start(np.random.default_rng(0)))
+    state = state._replace(n_iter=1, has_collapsed=True, value_feas=np.inf)
+    assert method.step(problem, state).sigma == method.penalty_growth * state.sigma

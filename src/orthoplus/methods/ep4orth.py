@@ -348,9 +348,9 @@ class EP4Orth(PaperPresets, FollowsTheory, OuterMethodBase):
             return state
         # sigma_{t+1} = gamma_2 sigma_t, with a second factor once ||XV||^2 <= 2.
         growth, sigma = self.penalty_growth, state.sigma
-        if state.has_collapsed and state.value_feas > state.value:
+        if state.has_collapsed and state.value < state.value_feas < np.inf:
             # Coinciding columns separate only if X^feas has the smaller penalized objective:
-            # f(X) + sigma zeta(X) >= f(X^feas).
+            # f(X) + sigma zeta(X) >= f(X^feas), which no sigma achieves if the latter is infinite.
             sigma = max(sigma, (state.value_feas - state.value) / state.violation)
         if self.penalty_growth_late is not None and state.violation <= 1.0:
             growth = self.penalty_growth_late

@@ -79,7 +79,7 @@ def begin(problem: Problem, X: FloatArray, penalty: Penalty, *, penalty_start: f
     # The unit of sigma solves f(relaxed) + sigma zeta = f(X^feas), that is rise / zeta.
     rise = value_feas - relaxed_value
     first = Beginning(X, X_feas, slope, penalty_start, value_feas if smooth is problem else np.nan)
-    if zeta > 0 and rise > 0:
+    if zeta > 0 and 0 < rise < np.inf:  # f may be infinite at X^feas, as a divergence is
         return first._replace(unit=rise / zeta, penalty_start=1.0 if collapses else penalty_start)
     return first
 
