@@ -215,6 +215,16 @@ def test_float32_stays_float32_with_gaps(rng):
     assert model.components_.dtype == model.orthonormal_.dtype == np.float32
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("noise", [0.0, 1e-7])
+def test_error_is_that_of_the_factors_when_the_fit_is_nearly_exact(dtype, noise, rng):
+    A = with_gaps(planted(rng, noise=noise)[0], rng).astype(dtype)
+    model = masked(4).fit(A)
+    W = model.transform(A).astype(np.float64)
+    truth = np.sqrt(np.nansum((A - W @ model.components_.astype(np.float64)) ** 2))
+    assert model.reconstruction_err_ == pytest.approx(truth, rel=0.05, abs=1e-14)
+
+
 def test_weight_two_with_gaps_is_the_row_twice(rng):
     A = with_gaps(planted(rng, n=40)[0], rng, share=0.2)
     weights = rng.integers(0, 3, size=40)

@@ -148,13 +148,15 @@ def _as_result(data: DataMatrix, fit: ObservedFit, result: Result) -> Result:
     weights = (weights / scales[fit.labels]).astype(fit.weights.dtype)
     H = (fit.components * scales[:, None]).astype(fit.components.dtype)
     residual, size = _stationarity(data, fit.labels, weights, H)
+    own = data.scatter(fit.labels), data.scatter(weights)
     # The run has solved a filled matrix; whether it converged is decided by the observed entries.
     is_doubtful = result.status is Status.CONVERGED and residual > STATIONARITY_TOL * size
     return dataclasses.replace(
         result,
         point=data.point(data.scatter(labels), data.scatter(weights), k),
         Y=H.T,
-        value=fit.value,
+        # The value of the fit is a difference of squares, with the rounding of the data's dtype.
+        value=data.derive(ask("filled"), *own, args=(H,)).missed_squares(*own, H),
         stationarity=residual,
         status=Status.FEASIBLE if is_doubtful else result.status,
         bound=None,
