@@ -334,3 +334,12 @@ def test_state_of_another_problem_is_refused(saved):
 def test_resume_from_something_else_is_refused(resume):
     with pytest.raises(TypeError, match="`resume` must be an object of type PenaltyState"):
         op.solve(problem_for("first-order"), resume=resume)
+
+
+def test_checkpoint_never_replaces_a_file_of_another_kind(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, X=np.eye(3))
+    before = path.read_bytes()
+    with pytest.raises(op.InputError, match=r"is not a checkpoint and would be overwritten"):
+        op.solve(op.problems.Projection(np.eye(4, 2)), checkpoint=path)
+    assert path.read_bytes() == before

@@ -12,6 +12,7 @@ from orthoplus.core.outer_method import OuterMethod
 from orthoplus.estimators import OrthogonalNMF
 from orthoplus.estimators.factorize import choose_method
 from orthoplus.problems import KLONMF, ONMF
+from orthoplus.run.checkpoint import check_writable
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class RunOptions:
             )
         if self.checkpoint is not None and not self.checkpoint.absolute().parent.is_dir():
             raise InputError(f"`--checkpoint {self.checkpoint}`: its folder does not exist.")
+        if self.checkpoint is not None:
+            check_writable(self.checkpoint, "checkpoint")
         if self.resume is not None and not self.resume.is_file():
             raise InputError(f"`--resume {self.resume}`: the file does not exist.")
         if self.resume is not None and not is_zipfile(self.resume):

@@ -43,6 +43,17 @@ def reading_archive(path: str | os.PathLike[str], refusal: str) -> Iterator[Any]
         raise InputError(refusal.format(path=os.fspath(path), error=reason)) from error
 
 
+def holds(path: str | os.PathLike[str], *names: str) -> bool:
+    """Return whether a file is an archive that contains one of these arrays."""
+    if not os.path.isfile(path):  # reading a pipe would never end
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not {f"{name}.npy" for name in names}.isdisjoint(archive.namelist())
+    except Exception:  # a damaged archive raises many kinds of exceptions
+        return False
+
+
 def _check_stored(path: str | os.PathLike[str]) -> None:
     """Refuse pipes, which would never end, and archives that hold more bytes than the file."""
     size = os.stat(path).st_size

@@ -2,15 +2,14 @@
 
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from orthoplus.core.archive import reading_archive
+from orthoplus.core.archive import holds, reading_archive
 from orthoplus.core.errors import InputError
-from orthoplus.run.checkpoint import write_arrays
+from orthoplus.run.checkpoint import RANKS, write_arrays
 
 _FORMAT = "orthoplus-ranks-2"
 _REFUSAL = (
@@ -25,18 +24,12 @@ def save_tasks(path: str | os.PathLike[str], key: dict[str, Any], done: dict[str
     """Write the arrays of the finished tasks and the key of the run."""
     header = json.dumps({"format": _FORMAT, "key": key}).encode()
     flat = {f"{task}/{name}": array for task, part in done.items() for name, array in part.items()}
-    write_arrays(path, flat | {"__ranks__": np.frombuffer(header, dtype=np.uint8)})
+    write_arrays(path, flat | {RANKS: np.frombuffer(header, dtype=np.uint8)})
 
 
 def is_rank_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a file was written by `save_tasks`."""
-    if not os.path.isfile(path):  # reading a pipe would never end
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return "__ranks__.npy" in archive.namelist()
-    except Exception:  # a damaged archive raises many kinds of exceptions
-        return False
+    return holds(path, RANKS)
 
 
 def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
@@ -44,7 +37,7 @@ def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, A
     if not Path(path).exists():
         return {}
     with reading_archive(path, _REFUSAL) as file:
-        header = json.loads(bytes(file["__ranks__"]))
+        header = json.loads(bytes(file[RANKS]))
         stored = dict(header.get("key", {}))
         arrays = {tuple(name.split("/", 1)): file[name] for name in file.files if "/" in name}
     changed = [name for name in key if stored.get(name) != key[name]]

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from orthoplus.core.archive import reading_archive
+from orthoplus.core.archive import holds, reading_archive
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
 from orthoplus.core.outer_method import OuterMethodBase, OuterState
 from orthoplus.methods import METHODS
 
+# Arrays that mark the files of a run, and those of `select_rank`.
+STATE, RANKS = "__state__", "__ranks__"
 _FAMILY = "orthoplus-state-"
 _FORMAT = f"{_FAMILY}4"
 _REFUSAL = (
@@ -58,7 +60,7 @@ def save_state(
         "tree": _describe(fields, "", arrays),
         "made_for": made_for,
     }
-    arrays["__state__"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    arrays[STATE] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     write_arrays(path, arrays)
 
 
@@ -68,7 +70,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
 
 
 def check_writable(path: str | os.PathLike[str], name: str) -> None:
-    """Raise if the file cannot be written, before any work is done."""
+    """Raise if the file cannot or must not be written, before any work is done."""
     folder = os.path.dirname(path) or os.curdir
     if os.path.isdir(path):
         raise InputError(f"`{name}={os.fspath(path)!r}` is a folder. Pass the name of a file.")
@@ -80,6 +82,11 @@ def check_writable(path: str | os.PathLike[str], name: str) -> None:
         raise InputError(
             f"`{name}={os.fspath(path)!r}` cannot be written: permission denied for its folder. "
             f"Choose another folder."
+        )
+    if os.path.exists(path) and os.path.getsize(path) and not holds(path, STATE, RANKS):
+        raise InputError(
+            f"`{name}={os.fspath(path)!r}` is not a checkpoint and would be overwritten. Pass "
+            f"another name, or delete the file."
         )
 
 
@@ -107,7 +114,7 @@ def load_state(path: str | os.PathLike[str]) -> OuterState:
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[OuterState, Mapping[str, Any] | None]:
     """Return the state in a file, and the fingerprint of its run if there is one."""
     with reading_archive(path, _REFUSAL) as file:
-        header = json.loads(bytes(file["__state__"]))
+        header = json.loads(bytes(file[STATE]))
         if header["format"] != _FORMAT:
             raise KeyError(_foreign(header["format"]))
         state = _state_types()[header["type"]](**_restore(header["tree"], file))
