@@ -88,6 +88,39 @@ def test_error_at_every_write_leaves_whole_files(data, monkeypatch):
         check_whole_files()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cluster", "labels.csv", "-k", "2"),
+        ("cluster", "link.csv", "-k", "2"),
+        ("cluster", "data.csv", "-k", "2", "--labels", "components.csv:a"),
+        ("cluster", "data.csv", "-k", "2", "--checkpoint", "./proof.npz"),
+        ("project", "X.npz"),
+        ("unmix", "maps.npz", "-k", "2", "--format", "npz"),
+    ],
+)
+def test_results_never_replace_a_file_of_the_run(data, words):
+    table = Path("data.csv").read_text()
+    for name in ("labels.csv", "components.csv"):
+        Path(name).write_text(f"a,b,c,d\n{table}")
+    os.symlink("labels.csv", "link.csv")
+    for name in ("X.npz", "maps.npz"):
+        np.savez(name, A=np.loadtxt("data.csv", delimiter=","))
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    done = run(*words, "-o", ".", "-q")
+    assert done.exit_code == 2
+    assert "is a file of this run that its results would replace" in done.stderr
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_files_of_an_earlier_run_are_not_removed_if_they_are_the_data(data):
+    assert run("project", "data.csv", "-o", "out", "-q").exit_code in (0, 1)
+    done = run("cluster", "out/X.npz", "-k", "2", "-o", "out", "-q")
+    assert done.exit_code == 2
+    assert Path("out/X.npz").is_file()
+    assert run("cluster", "out/X.npz", "-k", "2", "-o", "other", "-q").exit_code == 0
+
+
 def test_other_data_are_refused_on_resuming(data, rng):
     assert run(*WORDS, "--max-iter", "1").exit_code in (0, 1)
     assert run(*WORDS, "--resume", "state.npz").exit_code == 0

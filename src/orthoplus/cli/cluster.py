@@ -22,7 +22,7 @@ from orthoplus.cli.checking import (
 from orthoplus.cli.ending import guarded, resumable
 from orthoplus.cli.modeling import ModelOptions, weigh_words
 from orthoplus.cli.summary import Written, finish
-from orthoplus.cli.writing import output_folder, write_json, write_text
+from orthoplus.cli.writing import check_inputs, output_folder, write_json, write_text
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import IntArray
 from orthoplus.io import Content, FileError, align, read_labels, split_key
@@ -131,7 +131,9 @@ def cluster(  # noqa: PLR0913
             f"`--image {image}` has {size[0] * size[1]} pixels, but the data have "
             f"{content.values.shape[1]} features."
         )
-    with output_folder(output or Path(f"{path.stem}-k{given['components']}")) as folder:
+    output = output or Path(f"{path.stem}-k{given['components']}")
+    check_inputs("cluster", output, [path], given)
+    with output_folder(output) as folder:
         job = Job(path, given["key"], content, ranks, truth, size, folder, given)
         with resumable("cluster", str(path), given):
             return run_cluster(job, quiet=quiet, json=json)[0]

@@ -16,7 +16,7 @@ from orthoplus.cli.display import waiting, watching
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.modeling import choose
 from orthoplus.cli.summary import Written, finish, print_result
-from orthoplus.cli.writing import output_folder, write_json
+from orthoplus.cli.writing import check_inputs, output_folder, write_json
 from orthoplus.core.errors import FileError, InputError
 from orthoplus.data.stored import DEFAULT_LIMIT
 from orthoplus.io.brain_files import hemisphere_of, is_surface_file
@@ -121,7 +121,9 @@ def parcellate(  # noqa: PLR0913
         raise InputError(f"`--space {space}` is invalid: BIDS allows only letters and digits.")
     check_files(images, mask)
     stem = Path(images[0]).name.split(".")[0] if len(images) == 1 else "parcels"
-    with output_folder(output or Path(f"{stem}-k{given['components']}")) as folder:
+    output = output or Path(f"{stem}-k{given['components']}")
+    check_inputs("parcellate", output, map(Path, images), given)
+    with output_folder(output) as folder:
         return run_parcellate(Job(images, ranks, folder, given), quiet=quiet, json=json)
 
 

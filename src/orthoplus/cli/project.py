@@ -12,7 +12,7 @@ from orthoplus.cli.checking import explain_entries
 from orthoplus.cli.display import waiting
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.summary import Written, finish, print_lines, print_status
-from orthoplus.cli.writing import output_folder, write_csv, write_json, write_npz
+from orthoplus.cli.writing import check_inputs, output_folder, write_csv, write_json, write_npz
 from orthoplus.core.result import Result
 from orthoplus.io import Content
 
@@ -66,7 +66,9 @@ def project(  # noqa: PLR0913
     tab.say(content, silent=quiet or json)
     explain_entries(path, content, any_sign=True)
     C = content.values.toarray() if hasattr(content.values, "toarray") else content.values
-    with output_folder(output or Path(f"{path.stem}-projected")) as folder:
+    output = output or Path(f"{path.stem}-projected")
+    check_inputs("project", output, [path], given)
+    with output_folder(output) as folder:
         with waiting(f"Projecting {C.shape[0]} x {C.shape[1]}", silent=quiet or json):
             result = project_matrix(C, **{name: v for name, v in chosen.items() if v is not None})  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from orthoplus.cli.display import waiting, watching
 from orthoplus.cli.ending import guarded
 from orthoplus.cli.summary import Written, finish, print_lines, print_notes, print_status
 from orthoplus.cli.unmix_files import FORMATS, Target, choose_target, parse_names
-from orthoplus.cli.writing import output_folder
+from orthoplus.cli.writing import check_inputs, output_folder
 from orthoplus.core.checks import check_finite
 from orthoplus.core.errors import InputError
 from orthoplus.core.types import FloatArray
@@ -143,7 +143,9 @@ def unmix(  # noqa: PLR0913
     target = choose_target(path, about, content.column_names, format, materials)
     stored = path if about is None else about.path
     scene = Scene(path, given["key"], cube, target, notes, stored)
-    with output_folder(output or Path(f"{path.stem}-k{k}")) as folder:
+    output = output or Path(f"{path.stem}-k{k}")
+    check_inputs("unmix", output, [path, stored], given)
+    with output_folder(output) as folder:
         return run_unmix(scene, folder, given, quiet=quiet, json=json)
 
 

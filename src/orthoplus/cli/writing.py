@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,22 @@ import numpy as np
 
 from orthoplus.core.atomic import write_atomically
 from orthoplus.core.errors import InputError
+from orthoplus.io import split_key
 
-# Files that a command writes into its folder, apart from run.json and those of BIDS.
-OUTPUTS = (
-    "labels.csv", "components.csv", "components.npz", "proof.npz", "report.html", "X.npz",
-    "fractions.hdr", "fractions.img", "fractions.tif", "materials.hdr", "materials.img",
-    "materials.tif", "materials.tif.aux.xml", "spectra.csv", "spectra.png", "spectra.hdr",
-    "spectra.sli", "maps.npz", "maps.png", "values.csv", "parcels.png",
-)  # fmt: skip
+# Files that each command writes into its folder, apart from run.json and those of BIDS.
+_OUTPUTS_OF = {
+    "cluster": ("labels.csv", "components.csv", "components.npz", "proof.npz", "report.html"),
+    "project": ("labels.csv", "X.npz"),
+    "unmix": (
+        "fractions.hdr", "fractions.img", "fractions.tif", "materials.hdr", "materials.img",
+        "materials.tif", "materials.tif.aux.xml", "spectra.csv", "spectra.png", "spectra.hdr",
+        "spectra.sli", "maps.npz", "maps.png", "report.html",
+    ),
+    "parcellate": ("values.csv", "parcels.png", "report.html"),
+}  # fmt: skip
+OUTPUTS = tuple(dict.fromkeys(name for names in _OUTPUTS_OF.values() for name in names))
+# Options that name files, which the results of a run must not replace.
+_FILE_OPTIONS = ("labels", "row_names", "column_names", "checkpoint", "resume")
 
 # Maximum size of the run.json of an earlier run.
 _MOST_RECORD = 1 << 24
@@ -50,6 +58,22 @@ def output_folder(folder: Path) -> Iterator[Path]:
     except BaseException:  # Ctrl-C too
         _remove_empty(made)
         raise
+
+
+def check_inputs(
+    command: str, folder: Path, sources: Iterable[Path], options: Mapping[str, Any]
+) -> None:
+    """Raise `InputError` if the results would replace or remove a file that the run needs."""
+    removed = Leftovers(folder).listed.intersection(OUTPUTS)
+    results = {os.path.realpath(folder / name) for name in ("run.json", *removed)}
+    results |= {os.path.realpath(folder / name) for name in _OUTPUTS_OF[command]}
+    named = (options.get(name) for name in _FILE_OPTIONS)
+    for path in (*sources, *(split_key(str(name))[0] for name in named if name is not None)):
+        if os.path.realpath(path) in results:
+            raise InputError(
+                f"`{path}` is a file of this run that its results would replace. Choose another "
+                f"`--output`, or rename the file."
+            )
 
 
 class Leftovers:
