@@ -114,6 +114,18 @@ def test_list_of_pixels_is_a_data_array_of_two_dimensions(cube):
     assert unmix(da, 3).abundances.dims == ("pixel", "material")
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+def test_list_of_pixels_is_the_same_when_bands_come_first(cube, storage):
+    da, plain = labeled(cube).stack(pixel=("y", "x")), unmix(cube, 3)
+    assert da.dims == ("band", "pixel")
+    da = da.chunk({"pixel": 10}) if storage == "dask" else da
+    found = unmix(da, 3, **({"memory_limit": 4096} if storage == "blocks" else {}))
+    np.testing.assert_array_equal(found.labels, plain.labels.ravel())
+    np.testing.assert_allclose(found.endmembers, plain.endmembers, atol=1e-8)
+    maps = found.abundances.unstack("pixel").transpose("y", "x", "material")
+    np.testing.assert_allclose(maps.sel(y=da["y"][0], x=2.0), plain.abundances[0, 2], atol=1e-8)
+
+
 def test_data_array_without_a_spectral_dimension_is_refused(cube):
     da = labeled(cube).rename(band="time")
     with pytest.raises(op.InputError, match=r"one named `band` or `wavelength`"):

@@ -55,7 +55,7 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
     values = lines if in_blocks else lines[:]
     if cube.ndim == 3:
         return Cube(values, None, label, notes)
-    return Cube(lines[:].reshape(cube.shape[0], -1), None, label, notes)
+    return Cube(lines[:].reshape(ordered.shape[0], -1), None, label, notes)
 
 
 def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
