@@ -39,11 +39,16 @@ def stacked(heights, forms=(np.asarray,)):
     return da.concatenate(chunks)
 
 
+def hidden(block):
+    return np.ma.masked_less(block, 0.05)
+
+
 def single(block):
     return block.astype(np.float32)
 
 
 FORMS = {
+    "masked without masked entries": lambda: da.ma.masked_less(stacked([10, 14]), -1),
     "one chunk": lambda: stacked([N]),
     "first is empty": lambda: stacked([0, 10, 14]),
     "some are empty": lambda: stacked([10, 0, 0, 8, 0, 6]),
@@ -105,6 +110,8 @@ REFUSED = {
     "nothing": (lambda: da.zeros((0, R)), "is needed"),
     "no columns": (lambda: da.zeros((N, 0)), "is needed"),
     "unknown": (lambda: (lambda x: x[x[:, 0] > 0])(stacked([N])), "compute_chunk_sizes"),
+    "masked": (lambda: da.ma.masked_less(da.from_array(DATA, chunks=(9, 4)), 0.05), "masked"),
+    "masked chunk": (lambda: stacked([10, 14], [hidden]), "masked"),
     "vector": (lambda: da.zeros(N), "is needed"),
     "cube": (lambda: da.zeros((4, 3, 2)), "a matrix is needed"),
     "complex": (lambda: da.zeros((N, R), dtype=complex), "real numbers are needed"),

@@ -20,7 +20,7 @@ from dask.delayed import Delayed
 from dask.sizeof import sizeof
 from scipy.sparse import issparse
 
-from orthoplus.core.errors import InputError
+from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.point import SupportPoint, column_ranks, spread, sum_squares
 from orthoplus.core.sparse_checks import as_csr
 from orthoplus.core.types import FloatArray, IntArray
@@ -305,7 +305,13 @@ class _Shared:
 
 
 def _read(block: Any, shape: tuple[int, int], dtype: Any) -> MemoryMatrix:
-    """Return a chunk as a matrix, after checking its shape and dtype."""
+    """Return a chunk as a matrix, after checking its shape, dtype and mask."""
+    if np.ma.is_masked(block):
+        raise InputTypeError(
+            "The Dask array has chunks with masked entries: a matrix of numbers is needed. Leave "
+            "out their rows, or fill them with `dask.array.ma.filled(array, value)`; for a model "
+            'with `missing="mask"`, the value is `numpy.nan`.'
+        )
     values = block if issparse(block) else np.asarray(block)
     if values.shape != shape or values.dtype.kind not in "fiub":
         raise InputError(
