@@ -110,6 +110,7 @@ REFUSED = {
     "nothing": (lambda: da.zeros((0, R)), "is needed"),
     "no columns": (lambda: da.zeros((N, 0)), "is needed"),
     "unknown": (lambda: (lambda x: x[x[:, 0] > 0])(stacked([N])), "compute_chunk_sizes"),
+    "unknown columns": (lambda: (lambda x: x[:, x[0] > 0])(stacked([N])), "compute_chunk_sizes"),
     "masked": (lambda: da.ma.masked_less(da.from_array(DATA, chunks=(9, 4)), 0.05), "masked"),
     "masked chunk": (lambda: stacked([10, 14], [hidden]), "masked"),
     "vector": (lambda: da.zeros(N), "is needed"),

@@ -56,7 +56,7 @@ class DaskMatrix(BlockedMatrix):
                 f"`{name}` is a Dask array of shape {array.shape}: a matrix is needed. Pass "
                 f"`{name}.reshape(-1, {array.shape[-1]})`."
             )
-        if np.isnan(array.shape[0]):
+        if np.isnan(array.shape).any():
             raise InputError(
                 f"`{name}` is a Dask array with chunks of unknown length: call "
                 f"`{name}.compute_chunk_sizes()` first."
