@@ -188,6 +188,8 @@ def test_scanpy_draws_the_clusters(cells):
         ({"layer": "missing"}, "is not in `adata.layers`"),
         ({"mask_var": "missing"}, "is not a column"),
         ({"mask_var": "none"}, "selects no gene"),
+        ({"mask_var": ["chosen"]}, "`mask_var` must be .* str"),
+        ({"mask_var": np.ones(40, dtype=bool)}, "`mask_var` must be .* str"),
         ({"mask_var": "words"}, "other than True and False"),
         ({"mask_var": "gaps"}, "other than True and False"),
         ({"key_added": 3}, "key_added"),

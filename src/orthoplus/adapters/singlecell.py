@@ -193,6 +193,8 @@ def _read_cells(
         raise InputError("`adata.X` is None; pass the `layer` that has the data.")
     # The entries, including their signs and missing values, are checked by the estimator.
     A = as_data(X, "adata.X", memory_limit=memory_limit, check=False)
+    if mask_var is not None:
+        check_type(mask_var, "mask_var", str)
     if mask_var is None or (mask_var == HIGHLY_VARIABLE and mask_var not in adata.var):
         return A, None
     if mask_var not in adata.var:
