@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from orthoplus.core.checks import describe
 from orthoplus.core.errors import InputError, InputTypeError
 from orthoplus.core.extras import require
 from orthoplus.estimators.cubes import FRACTIONS, SPECTRA, Cube
@@ -44,8 +45,7 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
     if 0 in cube.shape:
         raise InputError(f"`cube` has shape {cube.shape}: it has no pixels or no bands.")
     ordered = cube.transpose(..., bands[0])
-    nodata = next((cube.attrs[name] for name in _NODATA if cube.attrs.get(name) is not None), None)
-    nodata = None if nodata is None else float(np.ravel(nodata)[0])
+    nodata = _nodata(cube)
     if cube.chunks is not None:
         _check_real(ordered)
         return _in_chunks(ordered, nodata)
@@ -70,6 +70,29 @@ def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
     is_bad = np.zeros(n_bands, dtype=bool)
     gains, offsets = (np.full(n_bands, value) for value in _packing(ordered))
     return RawImage(shape, ordered.dtype, read, (nodata,) * n_bands, is_bad, gains, offsets)
+
+
+def _nodata(cube: Any) -> float | None:
+    """Return the value of pixels without data; NaN and infinity count as such in any case."""
+    given = {name: cube.attrs[name] for name in _NODATA if cube.attrs.get(name) is not None}
+    values: set[float] = set()
+    for name, value in given.items():
+        try:
+            numbers = [float(entry) for entry in np.ravel(value).tolist() if entry is not None]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"`cube` has the attribute {name}={describe(value)}; a number is expected. Set "
+                f"pixels without data to NaN yourself, and remove the attribute."
+            ) from error
+        with np.errstate(over="ignore"):  # a value beyond the range of float32 becomes infinite
+            stored = np.asarray(numbers).astype(cube.dtype if cube.dtype.kind == "f" else float)
+        values |= {float(number) for number in stored if np.isfinite(number)}
+    if len(values) > 1:
+        raise InputError(
+            f"`cube` has several values without data in its attributes, {sorted(values)}; one is "
+            f"expected. Set these pixels to NaN yourself, and remove {' and '.join(given)}."
+        )
+    return next(iter(values), None)
 
 
 def _check_real(cube: Any) -> None:
