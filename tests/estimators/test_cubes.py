@@ -109,6 +109,18 @@ def test_packed_integers_of_a_data_array_are_unpacked(cube, storage):
     np.testing.assert_array_equal(unmix_from(storage, neutral).labels, found.labels)
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+def test_integers_of_the_other_sign_are_refused(cube, storage):
+    stored = np.round(60 * cube).astype(np.uint8)
+    assert stored.max() > 127
+    with pytest.raises(op.InputError, match="_Unsigned='true', but its values are of type int8"):
+        unmix_from(storage, labeled(stored.view(np.int8), attrs={"_Unsigned": "true"}))
+    with pytest.raises(op.InputError, match="_Unsigned='false', but its values are of type uint8"):
+        unmix_from(storage, labeled(stored, attrs={"_Unsigned": "false"}))
+    found = unmix_from(storage, labeled(stored, attrs={"_Unsigned": "true"}))
+    np.testing.assert_allclose(found.abundances, unmix(stored, 3).abundances, atol=1e-8)
+
+
 def test_list_of_pixels_is_a_data_array_of_two_dimensions(cube):
     da = xarray.DataArray(cube.reshape(-1, 4), dims=("pixel", "wavelength"))
     assert unmix(da, 3).abundances.dims == ("pixel", "material")

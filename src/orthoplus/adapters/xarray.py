@@ -98,6 +98,12 @@ def _nodata(cube: Any) -> float | None:
 def _check_real(cube: Any) -> None:
     if cube.dtype.kind not in "fiub":
         raise InputTypeError(f"`cube` has dtype {cube.dtype}; real numbers are required.")
+    is_other = {"true": cube.dtype.kind == "i", "false": cube.dtype.kind == "u"}
+    if is_other.get(str(cube.attrs.get("_Unsigned")).lower(), False):
+        raise InputError(
+            f"`cube` has the attribute _Unsigned={cube.attrs['_Unsigned']!r}, but its values are "
+            f"of type {cube.dtype}. Open it with `mask_and_scale=True`, which converts them."
+        )
 
 
 def _in_chunks(ordered: Any, nodata: float | None) -> Cube:
