@@ -138,12 +138,17 @@ def test_list_of_pixels_is_the_same_when_bands_come_first(cube, storage):
     np.testing.assert_allclose(maps.sel(y=da["y"][0], x=2.0), plain.abundances[0, 2], atol=1e-8)
 
 
-def test_data_array_without_a_spectral_dimension_is_refused(cube):
+def test_data_array_of_other_dimensions_is_refused(cube):
     da = labeled(cube).rename(band="time")
     with pytest.raises(op.InputError, match=r"one named `band` or `wavelength`"):
         unmix(da, 3)
     with pytest.raises(op.InputTypeError, match="a DataArray is expected"):
         unmix(labeled(cube).to_dataset(name="reflectance"), 3)
+    found = unmix(labeled(cube), 3)
+    with pytest.raises(op.InputError, match=r"cube\.rename\(material=\.\.\.\)"):
+        found.fractions_of(found.endmembers)
+    spectra = found.endmembers.rename(material="sample").drop_vars("sample")
+    assert found.fractions_of(spectra).dims == ("sample", "material")
 
 
 @pytest.mark.parametrize("limit", [None, 4096])

@@ -42,6 +42,11 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
             f"`cube` has the dimensions {cube.dims}; it must have two spatial dimensions, or one "
             f"of pixels, and one named `band` or `wavelength`. Use `cube.rename(...)`."
         )
+    if MATERIAL in cube.dims:
+        raise InputError(
+            f"`cube` has a dimension called `{MATERIAL}`, as the results have one for the "
+            f"endmembers. Use `cube.rename({MATERIAL}=...)`."
+        )
     if 0 in cube.shape:
         raise InputError(f"`cube` has shape {cube.shape}: it has no pixels or no bands.")
     ordered = cube.transpose(..., bands[0])
