@@ -212,6 +212,16 @@ def test_run_is_resumed_with_the_same_answer(data, chosen, tmp_path, monkeypatch
     assert op.select_rank(data[0], RANKS, n_splits=3, resume=file).rows == chosen.rows
 
 
+def test_file_that_cannot_be_written_is_refused_before_the_first_fit(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(rank_tasks, "_run_task", None)
+    with pytest.raises(FileNotFoundError, match=r"`resume=.*` is in a folder that does not exist"):
+        op.select_rank(data[0], [2, 3], resume=tmp_path / "missing" / "ranks.npz")
+    with pytest.raises(op.InputTypeError, match=r"`resume` must be .*; it is 3\."):
+        op.select_rank(data[0], [2, 3], resume=3)
+    with pytest.raises(op.InputTypeError, match=r"`checkpoint` must be .*; it is 3\."):
+        op.solve(op.problems.ONMF(data[0], 2), checkpoint=3)
+
+
 def test_file_of_another_run_is_refused(data, tmp_path):
     A, file = data[0], tmp_path / "ranks.npz"
     op.select_rank(A, [2, 3], n_splits=2, resume=file)

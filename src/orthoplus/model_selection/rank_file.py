@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from orthoplus.core.archive import holds, reading_archive
+from orthoplus.core.checks import check_type
 from orthoplus.core.errors import InputError
 from orthoplus.run.checkpoint import RANKS, write_arrays
 
@@ -34,6 +35,7 @@ def is_rank_file(path: str | os.PathLike[str]) -> bool:
 
 def load_tasks(path: str | os.PathLike[str], key: dict[str, Any]) -> dict[str, Arrays]:
     """Return the arrays of the tasks in a file, or an empty dictionary if it does not exist."""
+    check_type(path, "resume", str, os.PathLike)
     if not Path(path).exists():
         return {}
     with reading_archive(path, _REFUSAL) as file:

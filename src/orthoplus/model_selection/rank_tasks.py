@@ -12,6 +12,7 @@ from orthoplus.model_selection.column_halves import fit_column_halves
 from orthoplus.model_selection.rank_file import Arrays, load_tasks, save_tasks
 from orthoplus.model_selection.rank_work import FULL, Work
 from orthoplus.model_selection.row_halves import fit_row_halves
+from orthoplus.run.checkpoint import check_writable
 from orthoplus.run.fingerprint import data_fingerprint
 from orthoplus.run.processes import count_jobs, run_all
 
@@ -54,6 +55,8 @@ def run_tasks(
     done = {} if resume is None else load_tasks(resume, key)
     report.add(sum(work.n_fits(name) for name in done))
     left = [name for name in work.tasks if name not in done]
+    if resume is not None and left:
+        check_writable(resume, "resume")
     calls = ((A, work, name, report.add if is_here else _silent) for name in left)
     for name, arrays in run_all(_run_task, calls, n_jobs, is_ordered=False):
         done[name] = arrays

@@ -374,11 +374,6 @@ def _check_watch(
         check_positive(time_limit, "time_limit", finite=False)
     if callback is not None and not callable(callback):
         raise InputTypeError(f"`callback` must be callable, got {describe(callback)}.")
-    if checkpoint is not None and not os.path.isdir(os.path.dirname(checkpoint) or os.curdir):
-        raise FileNotFoundError(
-            f"`checkpoint={os.fspath(checkpoint)!r}` is in a folder that does not exist. "
-            f"Create the folder first."
-        )
     if checkpoint is not None:
         check_writable(checkpoint, "checkpoint")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from orthoplus.core.archive import holds, reading_archive
 from orthoplus.core.atomic import write_atomically
+from orthoplus.core.checks import check_type
 from orthoplus.core.errors import InputError
 from orthoplus.core.outer_method import OuterMethodBase, OuterState
 from orthoplus.methods import METHODS
@@ -71,7 +72,13 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Non
 
 def check_writable(path: str | os.PathLike[str], name: str) -> None:
     """Raise if the file cannot or must not be written, before any work is done."""
+    check_type(path, name, str, os.PathLike)
     folder = os.path.dirname(path) or os.curdir
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"`{name}={os.fspath(path)!r}` is in a folder that does not exist. Create the folder "
+            f"first."
+        )
     if os.path.isdir(path):
         raise InputError(f"`{name}={os.fspath(path)!r}` is a folder. Pass the name of a file.")
     if os.path.exists(path) and not os.path.isfile(path):
