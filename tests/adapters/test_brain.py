@@ -271,6 +271,15 @@ def test_matrix_of_another_estimator_is_refused(fitted):
     data = clone(fitted).read(as_image(BRAIN, A))
     with pytest.raises(op.InputError, match="read by another `Parcellation`"):
         clone(fitted).fit(data)
+    model = clone(fitted)
+    model.read(as_image(BRAIN, A))
+    assert model.fit(data).labels_img_.shape == SHAPE  # another estimator with the same mask
+    model = clone(fitted).set_params(mask=mask_image(np.roll(BRAIN, 1, axis=0)))
+    model.read(as_image(BRAIN, A))
+    with pytest.raises(op.InputError, match="read by another `Parcellation`, or with another mask"):
+        model.fit(data)
+    with pytest.raises(op.InputError, match="or with another mask"):
+        model.reproducibility(data, [2])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from orthoplus.adapters.brain_images import (
     ImageMatrix,
     Series,
     as_series,
+    is_same_mask,
     load_surface,
     make_masker,
     read_columns,
@@ -369,9 +370,13 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _matrix(self, imgs: Any, confounds: Any) -> ImageMatrix:
         if not isinstance(imgs, ImageMatrix):
             return self.read(imgs, confounds)
-        if not hasattr(self, "masker_"):
+        is_own = hasattr(self, "masker_") and (
+            imgs.mask_img is None or is_same_mask(imgs.mask_img, self.mask_img_)
+        )
+        if not is_own:
             raise InputError(
-                "This matrix was read by another `Parcellation`; call `read` of this one."
+                "This matrix was read by another `Parcellation`, or with another mask; call `read` "
+                "of this one."
             )
         return imgs
 

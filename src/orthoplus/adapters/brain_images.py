@@ -62,6 +62,8 @@ class ImageMatrix:
         Number of negative entries, and the smallest entry.
     memory_limit : int or None
         Number of bytes that may be read at a time, if the values are in a file.
+    mask_img : Nifti1Image or SurfaceImage, optional
+        The mask, whose voxels are the rows.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class ImageMatrix:
     n_negative: int
     least: float
     memory_limit: int | None
+    mask_img: Any = None
 
     @property
     def groups(self) -> IntArray | None:
@@ -264,6 +267,18 @@ def _check_mask(mask: Any, image: Any) -> None:
     )
 
 
+def is_same_mask(one: Any, other: Any) -> bool:
+    """Return whether two masks have the same voxels or vertices."""
+    parts = [_mask_parts(mask) for mask in (one, other)]
+    return one is other or (len(parts[0]) == len(parts[1]) and all(map(np.array_equal, *parts)))
+
+
+def _mask_parts(mask: Any) -> list[Any]:
+    if is_surface(mask):
+        return [np.asarray(part) for part in mask.data.parts.values()]
+    return [np.asarray(mask.dataobj) > 0, mask.affine]
+
+
 def read_columns(masker: Any, series: Series, memory_limit: int) -> Iterator[FloatArray]:
     """Yield the samples of a series inside the mask in blocks of shape (samples, voxels).
 
@@ -356,7 +371,8 @@ def read_matrix(
     assert writer is not None
     values = writer.finish()
     counts = tuple(part.n_samples for part in series)
-    return ImageMatrix(values, counts, n_negative, least, limit if writer.is_file else None)
+    own_limit = limit if writer.is_file else None
+    return ImageMatrix(values, counts, n_negative, least, own_limit, masker.mask_img_)
 
 
 class _Columns:
