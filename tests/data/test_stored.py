@@ -202,6 +202,14 @@ def test_bad_data_is_named(array, error, message):
         op.OrthogonalNMF(1, memory_limit="1MB").fit(array)
 
 
+def test_data_set_without_a_shape_is_refused(tmp_path):
+    with h5py.File(tmp_path / "A.h5", "w") as file:
+        empty = file.create_dataset("A", data=h5py.Empty("f"))
+        for call in (op.OrthogonalNMF(1).fit, lambda cube: op.unmix(cube, 1)):
+            with pytest.raises(op.InputError, match=r"has shape \(\): a matrix"):
+                call(empty)
+
+
 def test_other_number_of_features_is_refused(data):
     model = op.OrthogonalNMF(2, memory_limit="1MB").fit(data)
     with pytest.raises(ValueError, match=f"X has {R - 1} features, but OrthogonalNMF is expecting"):

@@ -263,9 +263,10 @@ def check_source(value: Any, name: str) -> None:
             f"({value.format.upper()}): its rows cannot be read a block at a time. Load it with "
             f"`{name}.to_memory()`, or store it as CSR."
         )
-    if len(value.shape) not in (2, 3) or 0 in value.shape:
+    shape = () if value.shape is None else tuple(value.shape)  # None for an empty HDF5 data set
+    if len(shape) not in (2, 3) or 0 in shape:
         raise InputError(
-            f"`{name}` has shape {tuple(value.shape)}: a matrix (rows, columns) or an image "
+            f"`{name}` has shape {shape}: a matrix (rows, columns) or an image "
             f"(height, width, bands) is needed."
         )
     if np.dtype(value.dtype).kind not in "fiub":

@@ -281,8 +281,8 @@ def read_pixels(
     opened = open_cube(cube, in_blocks=memory_limit is not None)
     values = opened.values
     if reads_in_blocks(values, memory_limit):
-        size = opened.size or tuple(values.shape[:-1])
         pixels = as_data(values, "cube", memory_limit=memory_limit, check=False)
+        size = opened.size or tuple(values.shape[:-1])
     else:
         values = _check_cube(values)
         size = values.shape[:-1]
