@@ -375,9 +375,13 @@ def read_changed(originals, tmp_path, name, changes, keep):
 @pytest.mark.parametrize(
     ("kind", "entries", "message"),
     [
-        ("coordinate integer", "1 1 1.7\n2 2 3\n", "type integer, but an entry has the sign `.`"),
-        ("coordinate real", "1 1 1,7\n2 2 3\n", "type real, but an entry has the sign `,`"),
-        ("coordinate real", "1 1 1.0D+03\n2 2 3.0\n", "an entry has the sign `D`"),
+        (
+            "coordinate integer",
+            "1 1 1.7\n2 2 3\n",
+            "type integer, but an entry has the character `.`",
+        ),
+        ("coordinate real", "1 1 1,7\n2 2 3\n", "type real, but an entry has the character `,`"),
+        ("coordinate real", "1 1 1.0D+03\n2 2 3.0\n", "an entry has the character `D`"),
         ("coordinate pattern", "1 1 5\n2 2 7\n", "has 6 numbers .* declares 4.*pattern, is wrong"),
         ("array real", "1 2\n3 4\n5 6\n7 8\n", "has 8 numbers .* declares 4"),
     ],

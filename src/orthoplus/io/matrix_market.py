@@ -18,11 +18,11 @@ from orthoplus.io.table_text import open_bytes
 _LEAST_LINE = {"coordinate": 4, "array": 2}
 # Words of an entry: its place, and its value.
 _PLACE_WORDS, _VALUE_WORDS = {"coordinate": 2, "array": 0}, {"pattern": 0, "complex": 2}
-# The signs of the numbers of each type, and of real numbers with NaN and infinity.
+# The characters of the numbers of each type, and of real numbers with NaN and infinity.
 _DIGITS, _BLANKS = b"0123456789", b" \t\r\n\v\f"
 _SIGNS = {"pattern": _DIGITS, "integer": _DIGITS + b"+-", "unsigned-integer": _DIGITS}
 _REAL_SIGNS = _DIGITS + b"+-.eEnNaAiIfFtTyY"
-# A table that makes every sign of a word an x, and anything else a blank.
+# A table that makes every character of a word an x, and anything else a blank.
 _AS_WORDS = bytes(b" x"[sign not in _BLANKS] for sign in range(256))
 _BLOCK = 1 << 20
 _MOST_BARCODES = 1 << 26  # bytes that are read of a list of cells
@@ -60,7 +60,7 @@ def _check_entries(path: Path, n_words: int, field: str) -> None:
             wrong = block.translate(None, allowed)
             if wrong:
                 raise FileError(
-                    f"`{path}` declares numbers of type {field}, but an entry has the sign "
+                    f"`{path}` declares numbers of type {field}, but an entry has the character "
                     f"`{printable(wrong[:1].decode('latin-1'))}`. Correct the type in its first "
                     f"line, or the numbers: real ones are written as 1000, 0.5 or 1.5e-3."
                 )
