@@ -275,3 +275,15 @@ def test_proof_is_refused_in_a_sentence(rng):
 def test_names_of_the_output(rng):
     model = fit(counts(rng)[0])
     assert model.get_feature_names_out().tolist() == [f"orthogonalnmf{j}" for j in range(K)]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_error_counts_every_feature_when_the_penalty_method_drops_one():
+    X = np.random.default_rng(0).random((4, 7))
+    model = op.OrthogonalNMF(
+        6, loss="kullback-leibler", orthogonal="features", method=op.EP4Orth()
+    ).fit(X)
+    assert (model.result_.labels >= 0).all()
+    P = model.transform(X) @ model.components_
+    truth = float((X * np.log(X / P) - X + P).sum())
+    assert model.reconstruction_err_ == pytest.approx(truth, rel=1e-9)

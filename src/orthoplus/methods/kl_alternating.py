@@ -203,7 +203,7 @@ class KLAlternating(SeededMethod):
         elif isinstance(X, Centers):
             labels = assign_rows(A, X.vectors).labels
         elif self.start == "given":
-            labels = A.scatter(labels_of(X))
+            labels = self._given_labels(problem, labels_of(X))
         else:
             rng = np.random.default_rng(self.seed)
             labels = assign_rows(A, leading_centers(A, problem.shape[1], rng).vectors).labels
@@ -228,6 +228,13 @@ class KLAlternating(SeededMethod):
             is_smooth=True,
             is_fixed=False,
         )
+
+    def _given_labels(self, problem: Problem, labels: IntArray) -> Vector:
+        """Return the labels, with the likeliest group for rows without one: D is infinite there."""
+        A = _counts(problem).A
+        sums = self._groups(problem, A.scatter(labels))[1]
+        likeliest = likeliest_groups(A, log_profiles(sums, self.smoothing))
+        return A.scatter(np.where(labels < 0, A.gather(likeliest), labels))
 
     def step(self, problem: Problem, state: KLState) -> KLState:
         """Perform a batch of swaps, one alternation, or a sweep once alternating stalls."""
