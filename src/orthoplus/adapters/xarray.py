@@ -56,11 +56,45 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
         return _in_chunks(ordered, nodata)
     raw = _as_raw(ordered, nodata)
     lines, notes = usable_lines(raw, Path("cube"))
-    label = partial(_label, ordered.isel({bands[0]: lines.bands}))
-    values = lines if in_blocks else lines[:]
+    usable = ordered.isel({bands[0]: lines.bands})
+    about: Any = (None, partial(_label, usable), notes, _band_coordinates(usable))
     if cube.ndim == 3:
-        return Cube(values, None, label, notes)
-    return Cube(lines[:].reshape(ordered.shape[0], -1), None, label, notes)
+        return Cube(lines if in_blocks else lines[:], *about)
+    return Cube(lines[:].reshape(ordered.shape[0], -1), *about)
+
+
+def read_spectra(spectra: Any, bands: Any) -> Any:
+    """Return the values of labeled spectra, with the bands last and in the order of the cube."""
+    own = [dim for dim in getattr(spectra, "dims", ()) if str(dim).lower() in SPECTRAL]
+    if len(own) != 1 or not hasattr(spectra, "data"):
+        raise InputError(
+            "`endmembers` must be a DataArray with a dimension `band` or `wavelength`. Use "
+            "`endmembers.rename(...)`, or pass `endmembers.values`."
+        )
+    ordered = spectra.transpose(..., own[0])
+    found = _band_coordinates(ordered)
+    if bands is not None and found is not None and not _are_same(found, bands):
+        raise InputError(
+            f"`endmembers` has other coordinates of `{own[0]}` than `cube`, or in another order. "
+            f"Select or interpolate those of the cube, or pass `endmembers.values` if only the "
+            f"coordinates are wrong."
+        )
+    return ordered.values
+
+
+def _band_coordinates(cube: Any) -> Any:
+    """Return the coordinates of the last dimension, or None."""
+    name = cube.dims[-1]
+    return np.asarray(cube.coords[name]) if name in cube.coords else None
+
+
+def _are_same(coordinates: Any, others: Any) -> bool:
+    """Return whether coordinates are equal up to the rounding of float32."""
+    if coordinates.shape == others.shape and {coordinates.dtype.kind, others.dtype.kind} <= set(
+        "iuf"
+    ):
+        return np.allclose(coordinates, others, rtol=1e-6, atol=0.0)
+    return np.array_equal(coordinates, others)
 
 
 def _as_raw(ordered: Any, nodata: float | None) -> RawImage:
@@ -128,7 +162,7 @@ def _in_chunks(ordered: Any, nodata: float | None) -> Cube:
         pixels = dask_array.where(empty[:, None], 0, _unpacked(pixels, gain, offset))
     else:
         pixels = _unpacked(pixels, gain, offset)
-    return Cube(pixels, size, partial(_label, ordered), notes)
+    return Cube(pixels, size, partial(_label, ordered), notes, _band_coordinates(ordered))
 
 
 def _gaps_of_chunks(pixels: Any, nodata: list[float | None]) -> Gaps:

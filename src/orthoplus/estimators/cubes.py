@@ -33,12 +33,15 @@ class Cube(NamedTuple):
         spectra (k, n_bands) in the format of the image's library.
     notes : tuple of str
         Notes on what was left out.
+    bands : ndarray of shape (n_bands,), optional
+        The coordinates of the bands, such as wavelengths.
     """
 
     values: Any
     size: tuple[int, ...] | None = None
     label: Callable[[Any, str], Any] = _unlabeled
     notes: tuple[str, ...] = ()
+    bands: Any = None
 
 
 def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
@@ -48,3 +51,11 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
         return Cube(cube)
     found: Cube = import_module(ADAPTERS[package]).open_cube(cube, in_blocks=in_blocks)
     return found
+
+
+def open_spectra(spectra: Any, bands: Any) -> Any:
+    """Return spectra as an array (k, n_bands), after comparing their bands with those of a cube."""
+    package = type(spectra).__module__.partition(".")[0]
+    if package != "xarray":
+        return spectra
+    return import_module(ADAPTERS[package]).read_spectra(spectra, bands)

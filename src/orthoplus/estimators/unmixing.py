@@ -20,7 +20,7 @@ from orthoplus.data import DataMatrix, as_data
 from orthoplus.data.base import ask
 from orthoplus.data.read import check_finite_and_range, reads_in_blocks
 from orthoplus.estimators.cubes import FRACTIONS as FRACTION_MAPS
-from orthoplus.estimators.cubes import MAP, SPECTRA, Cube, open_cube
+from orthoplus.estimators.cubes import MAP, SPECTRA, Cube, open_cube, open_spectra
 from orthoplus.estimators.factorize import RunOptions, best_run, choose_method, starts_by_itself
 from orthoplus.estimators.spectra import choose_spectra
 from orthoplus.linalg.fractions import MODELS, check_spectra, fitting_model, fractions_of_rows
@@ -234,7 +234,7 @@ def abundances(
     """
     check_choice(fractions, "fractions", FRACTIONS)
     pixels, size, opened = read_pixels(cube, memory_limit)
-    E = check_spectra(endmembers, "endmembers", pixels.shape[1])
+    E = check_spectra(open_spectra(endmembers, opened.bands), "endmembers", pixels.shape[1])
     model = fitting_model(pixels, E) if fractions == "auto" else fractions
     found: FloatArray = pixels.gather(fractions_of_rows(pixels, E, model))
     labeled: FloatArray = opened.label(found.reshape(*size, len(E)), FRACTION_MAPS)
