@@ -151,6 +151,22 @@ def test_data_array_of_other_dimensions_is_refused(cube):
     assert found.fractions_of(spectra).dims == ("sample", "material")
 
 
+def test_spectra_of_other_bands_are_refused(cube):
+    da = labeled(cube)
+    found = unmix(da, 3)
+    E = found.endmembers
+    want = op.abundances(da, E.values)
+    for same in (E.transpose("band", "material"), E.drop_vars("band"), E.astype(np.float32)):
+        np.testing.assert_allclose(op.abundances(da, same), want, atol=1e-5)
+    np.testing.assert_allclose(op.abundances(cube, E.transpose("band", "material")), want)
+    for other in (E.isel(band=slice(None, None, -1)), E.assign_coords(band=list("abcd"))):
+        for image in (da, da.chunk({"y": 3})):
+            with pytest.raises(op.InputError, match="`endmembers` has other coordinates of `band`"):
+                op.abundances(image, other)
+    with pytest.raises(op.InputError, match="a dimension `band` or `wavelength`"):
+        op.abundances(da, E.rename(band="time"))
+
+
 @pytest.mark.parametrize("limit", [None, 4096])
 def test_open_raster_is_unmixed(cube, limit, tmp_path):
     rasterio = pytest.importorskip("rasterio")
@@ -185,7 +201,12 @@ def test_image_of_spectral_python_is_unmixed(cube, form, tmp_path):
     np.testing.assert_allclose(found.abundances, wanted.abundances, atol=1e-4)
     assert found.labels[2, 3] == -1
     assert found.endmembers.shape == (3, 3)
-    for name, wrong in (("bbl", ["good"] * 4), ("data ignore value", "none")):
+    for name, wrong in (
+        ("bbl", ["good"] * 4),
+        ("bbl", [1, 1]),
+        ("data ignore value", "none"),
+        ("data ignore value", ["1", "2"]),
+    ):
         image = spectral.open_image(path)
         image.metadata[name] = wrong
         with pytest.raises(op.InputError, match=f"'{name}' in its metadata.* not a list of num"):

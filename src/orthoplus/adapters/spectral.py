@@ -21,11 +21,12 @@ def open_cube(image: Any, *, in_blocks: bool) -> Cube:
         )
     metadata, n_bands = getattr(image, "metadata", None) or {}, int(image.shape[2])
     good, ignored = metadata.get("bbl"), metadata.get("data ignore value")
-    has_list = good is not None and len(good) == n_bands
-    is_bad = _numbers(good, "bbl") == 0.0 if has_list else np.zeros(n_bands, dtype=bool)
+    is_bad = np.zeros(n_bands, dtype=bool)
+    if good is not None:
+        is_bad = _numbers(good, "bbl", n_bands) == 0.0
     # Spectral Python divides values by the scale factor, including the no-data value.
     scale = float(getattr(image, "scale_factor", 1.0) or 1.0)
-    nodata = None if ignored is None else _numbers([ignored], "data ignore value")[0] / scale
+    nodata = None if ignored is None else _numbers([ignored], "data ignore value", 1)[0] / scale
     is_open = hasattr(image, "read_subregion")
     dtype = np.dtype(np.float32 if np.dtype(image.dtype) == np.float32 else np.float64)
     read = partial(_read_lines, image) if is_open else partial(_slice_lines, np.asarray(image))
@@ -42,14 +43,19 @@ def open_cube(image: Any, *, in_blocks: bool) -> Cube:
     return Cube(lines if in_blocks else lines[:], notes=notes)
 
 
-def _numbers(given: Any, name: str) -> FloatArray:
+def _numbers(given: Any, name: str, size: int) -> FloatArray:
+    """Return a vector of this size from the metadata."""
     try:
-        return np.array(given, dtype=float)
-    except ValueError as error:
-        raise InputError(
-            f"`cube` has {name!r} in its metadata, which is not a list of numbers ({error}). "
-            f"Correct it in the header, or in `cube.metadata`."
-        ) from error
+        values = np.array(given, dtype=float)
+        if values.shape == (size,):
+            return values
+        reason = f"shape {values.shape} instead of ({size},)"
+    except (TypeError, ValueError) as error:
+        reason = str(error)
+    raise InputError(
+        f"`cube` has {name!r} in its metadata, which is not a list of numbers of the right length "
+        f"({reason}). Correct it in the header, or in `cube.metadata`."
+    )
 
 
 def _read_lines(image: Any, first: int, last: int) -> Any:
