@@ -267,6 +267,18 @@ def test_more_parcels_than_voxels_are_refused():
         op.brain.Parcellation(9999, mask=mask_image(BRAIN)).fit(as_image(BRAIN, A))
 
 
+def test_parcels_keep_their_mask_when_other_images_are_read(fitted):
+    image = as_image(BRAIN, A)
+    model = clone(fitted).fit(image)
+    before = model.transform(image)
+    model.set_params(mask=mask_image(np.roll(BRAIN, 1, axis=0))).read(image)
+    np.testing.assert_array_equal(model.transform(image), before)
+    maps = model.inverse_transform(before)
+    np.testing.assert_array_equal(maps.get_fdata().any(axis=3), BRAIN)
+    as_list = model.inverse_transform(before[0].tolist())
+    np.testing.assert_allclose(as_list.get_fdata(), maps.get_fdata()[..., 0], rtol=1e-6)
+
+
 def test_matrix_of_another_estimator_is_refused(fitted):
     data = clone(fitted).read(as_image(BRAIN, A))
     with pytest.raises(op.InputError, match="read by another `Parcellation`"):

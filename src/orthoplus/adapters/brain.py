@@ -306,7 +306,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self, series: Series, maps: csr_array, inverse: FloatArray, limit: int
     ) -> FloatArray:
         found = []
-        for block in read_columns(self.masker_, series, limit):
+        for block in read_columns(self._fitted_masker, series, limit):
             block = np.maximum(block, 0) if self.negative == "clip" else block
             dtype = np.float32 if block.dtype == np.float32 else np.float64
             found.append(((maps @ block.T).T * inverse).astype(dtype, copy=False))
@@ -324,7 +324,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         signals : array of shape (n_samples, n_parcels) or (n_parcels,), or list of arrays
         """
         check_is_fitted(self)
-        if isinstance(signals, (list, tuple)):
+        if isinstance(signals, (list, tuple)) and not all(np.ndim(own) == 0 for own in signals):
             images = [self.inverse_transform(own) for own in signals]
             return images[0] if len(images) == 1 else images
         if np.asarray(signals).dtype == bool:
@@ -336,7 +336,7 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"axis must have one value for each of the {self.n_elements_} parcels."
             )
         labels, weights = self._labels_and_weights()
-        return self.masker_.inverse_transform(
+        return self._fitted_masker.inverse_transform(
             # voxels without a parcel have the label -1 and the weight 0
             values[..., np.maximum(labels, 0)] * weights.astype(values.dtype)
         )
@@ -364,6 +364,8 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         else:
             self.estimator_.fit_watched(data.values, **watch)
         self.n_negative_, self.n_elements_ = data.n_negative, self.n_parcels
+        # Other images may be read later with another mask; the parcels belong to this one.
+        self._fitted_masker = self.masker_
         self._make_images()
         return self
 
@@ -384,8 +386,8 @@ class Parcellation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         labels, weights = self._labels_and_weights()
         sizes = np.bincount(labels + 1, minlength=self.n_parcels + 1)
         self.lut_ = look_up_table(sizes)
-        self.labels_img_ = self.masker_.inverse_transform((labels + 1).astype(np.int32))
-        self.weights_img_ = self.masker_.inverse_transform(weights.astype(np.float32))
+        self.labels_img_ = self._fitted_masker.inverse_transform((labels + 1).astype(np.int32))
+        self.weights_img_ = self._fitted_masker.inverse_transform(weights.astype(np.float32))
         n_empty = int(np.count_nonzero(sizes[1:] == 0))
         if n_empty:
             warnings.warn(
