@@ -45,7 +45,7 @@ def read_matrix_market(path: Path) -> Catalog:
     if form == "array" and symmetry in ("symmetric", "hermitian"):
         n_words += rows * _VALUE_WORDS.get(field, 1)  # the diagonal
     _check_entries(path, n_words, field)
-    return {path.stem: Entry((rows, columns), True, lambda: _load(path))}
+    return {path.stem: Entry((rows, columns), True, lambda: _load(path, symmetry))}
 
 
 def _check_entries(path: Path, n_words: int, field: str) -> None:
@@ -73,13 +73,19 @@ def _check_entries(path: Path, n_words: int, field: str) -> None:
         )
 
 
-def _load(path: Path) -> Content:
+def _load(path: Path, symmetry: str) -> Content:
     guard.read_on_trial(path, "mtx")
     matrix: Any = mmread(path, spmatrix=False)
     notes = _cell_words(path, matrix.shape)
     if not issparse(matrix):
         return Content(np.ascontiguousarray(guard.as_numbers(path, matrix)), notes=notes)
     values = guard.coordinate_rows(path, (matrix.data, *matrix.coords), matrix.shape)
+    if symmetry != "general" and values.nnz < matrix.nnz:
+        raise FileError(
+            f"`{path}` is declared as {symmetry}, but has an entry more than once, or on both "
+            f"sides of the diagonal, so that the values would be added. Store one triangle, or "
+            f"declare the matrix as general if it is complete."
+        )
     return Content(values, notes=notes)
 
 
