@@ -13,6 +13,7 @@ from formats import CUBE, DENSE, MATRIX_WRITERS, write_envi, write_h5, write_mat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import orthoplus as op
 from orthoplus.io import FileError, guard, memory_limit, read_cube, read_labels, read_matrix
 
 HUGE = (1 << 20, 1 << 20)
@@ -392,3 +393,23 @@ def test_matrix_market_entries_of_another_type_are_refused(tmp_path, kind, entri
     path.write_text(f"%%MatrixMarket matrix {kind} general\n% by hand\n\n{sizes}\n{entries}")
     with pytest.raises(FileError, match=message):
         read_matrix(path)
+
+
+@pytest.mark.parametrize("symmetry", ["symmetric", "skew-symmetric"])
+@pytest.mark.parametrize("second", ["1 2 7", "2 1 7"])
+def test_both_triangles_of_a_symmetric_matrix_are_refused(tmp_path, symmetry, second):
+    path = tmp_path / "m.mtx"
+    path.write_text(
+        f"%%MatrixMarket matrix coordinate integer {symmetry}\n2 2 2\n2 1 7\n{second}\n"
+    )
+    with pytest.raises(FileError, match=f"declared as {symmetry}, but has an entry more than once"):
+        read_matrix(path)
+
+
+def test_wrong_limit_is_not_blamed_on_the_file(tmp_path, monkeypatch):
+    (tmp_path / "d.csv").write_text("1,2\n3,4\n")
+    monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "abc")
+    with pytest.raises(
+        op.InputError, match=r"^The environment variable ORTHOPLUS_MAX_BYTES is 'abc'"
+    ):
+        read_matrix(tmp_path / "d.csv")

@@ -109,6 +109,7 @@ def check_regular(path: Path) -> None:
 def guarded(path: Path, read: Callable[[], T]) -> T:
     """Run a reader and turn any exception that a damaged file causes into a `FileError`."""
     check_regular(path)
+    memory_limit()  # raises here if the variable is wrong: that is not the fault of the file
     try:
         with warnings.catch_warnings(action="ignore"):  # SciPy warns about unusual files
             return read()
