@@ -329,6 +329,9 @@ def test_late_thousands_with_points_are_refused(tmp_path, monkeypatch, limit, se
     with pytest.raises(FileError, match=r"line 602, column 2: `1\.234` is ambiguous.*--decimal \."):
         read_matrix(path)
     assert read_matrix(path, table=TableOptions(decimal=".")).values[-1].tolist() == [5.0, 1.234]
+    path.write_text(f"{head}5{sep}5.000\n")
+    with pytest.raises(FileError, match=r"`5\.000` is ambiguous"):
+        read_matrix(path)
     path.write_text(f"{head}5{sep}1.234\n0.5{sep}6\n")
     assert read_matrix(path).values[-2].tolist() == [5.0, 1.234]
 

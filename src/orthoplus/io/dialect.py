@@ -35,6 +35,8 @@ _POINT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d+,\d*|,\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
 _POINT_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
+# A cell of a line with one such point.
+_THOUSANDS_CELL = re.compile(r"(?<![^;\t ])[+-]?[1-9]\d{0,2}\.\d{3}(?![^;\t\s])", re.ASCII)
 # Digits that are codes rather than quantities: with leading zeros, or too long for a float64.
 _CODE = re.compile(r"0\d+|\d{16,}", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
@@ -207,6 +209,17 @@ def check_points(
             first = first or (line, j, word)
     if is_open and first is not None:
         raise FileError(_thousands_words(path, first, "."))
+
+
+def has_thousands(line: str) -> bool:
+    """Return whether a cell between semicolons or tabs has a point that may mark thousands.
+
+    Examples
+    --------
+    >>> has_thousands("12;1.234"), has_thousands("12;1.25;0.125;a1.234")
+    (True, False)
+    """
+    return bool(_THOUSANDS_CELL.search(line))
 
 
 def have_points(rows: Iterable[Row]) -> bool:

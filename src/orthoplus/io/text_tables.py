@@ -24,6 +24,7 @@ from orthoplus.io.dialect import (
     comment_words,
     find_dialect,
     has_marks,
+    has_thousands,
     have_points,
     is_comment,
     is_number,
@@ -106,11 +107,9 @@ def _read_with_pandas(
                for j in kinds if j in frame]  # fmt: skip
     has_quotes = any('"' in cell for column in columns if isinstance(column, list)
                      for cell in column)  # fmt: skip
-    has_decimals = any((column % 1 != 0).any() for column in columns
-                       if not isinstance(column, list))  # fmt: skip
     if frame.shape[1] != len(kinds) or has_quotes:
         return None
-    if has_decimals and _may_mark_thousands(path, encoding, dialect, options):
+    if _may_mark_thousands(path, encoding, dialect, options):
         return None
     lines = np.arange(len(frame)) + start[0]
     return Table(names, columns, lines)
@@ -121,7 +120,10 @@ def _may_mark_thousands(path: Path, encoding: str, dialect: Dialect, options: Ta
     if options.decimal is not None or dialect.decimal == "," or dialect.sep not in ";\t":
         return False
     head = itertools.islice(read_head(path, encoding, dialect.sep), dialect.n_before, None)
-    return not have_points(head)
+    if have_points(head):
+        return False
+    with io.TextIOWrapper(open_bytes(path), encoding=encoding) as file:
+        return any("." in line and has_thousands(line) for line in file)
 
 
 def column_names(path: Path, dialect: Dialect, first: Row) -> tuple[str, ...] | None:
