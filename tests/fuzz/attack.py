@@ -33,7 +33,7 @@ ATTACKS = {
     "arrays": (attack_arrays, 3_000),
     "commands": (attack_commands, 2_000),
     "kills": (attack_kills, 100),
-    "memory": (attack_memory, 38),
+    "memory": (attack_memory, 40),
     "dask": (attack_losses, 40),
     "threads": (partial(attack_parallel, "threads"), 800),
     "fork": (partial(attack_parallel, "fork"), 40),

@@ -122,7 +122,20 @@ def certify(A, limit):
     return op.certify(data, labels, time_limit=5.0)
 
 
-CALLS = {"project": project, "fit": fit, "fit_counts": fit_counts, "certify": certify}
+def unmix(A, limit):
+    # Two columns of the image, so that a line is small.
+    return op.unmix(A.reshape(-1, 2, A.shape[1]), K, memory_limit=limit)
+
+
+CALLS = {
+    "project": project,
+    "fit": fit,
+    "fit_counts": fit_counts,
+    "certify": certify,
+    "unmix": unmix,
+}
+# `unmix` also holds so many matrices with one number per pixel and material.
+UNMIXING_MATRICES = 30
 
 
 def make_whole(form: str, n_bytes: int):
@@ -238,6 +251,8 @@ def measure(call: str, size: str) -> dict:
         A = np.load(Path(folder, "A.npy"), mmap_mode="r")
         peak = peak_of(lambda: CALLS[call](A, limit))
     allowed = limit + PER_ROW * n + CONSTANT
+    if call == "unmix":
+        allowed += 8 * UNMIXING_MATRICES * K * n
     found = {"call": call, "rows": n, "data": 8 * n * r, "limit": limit, "allowed": allowed}
     return found | {"peak": peak, "held": peak <= allowed}
 
