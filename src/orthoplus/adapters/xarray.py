@@ -65,8 +65,10 @@ def open_cube(cube: Any, *, in_blocks: bool) -> Cube:
 
 def read_spectra(spectra: Any, bands: Any) -> Any:
     """Return the values of labeled spectra, with the bands last and in the order of the cube."""
-    own = [dim for dim in getattr(spectra, "dims", ()) if str(dim).lower() in SPECTRAL]
-    if len(own) != 1 or not hasattr(spectra, "data"):
+    if not hasattr(spectra, "data"):  # a Dataset, which is refused as such
+        return spectra
+    own = [dim for dim in spectra.dims if str(dim).lower() in SPECTRAL]
+    if len(own) != 1:
         raise InputError(
             "`endmembers` must be a DataArray with a dimension `band` or `wavelength`. Use "
             "`endmembers.rename(...)`, or pass `endmembers.values`."
