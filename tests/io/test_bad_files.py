@@ -406,6 +406,17 @@ def test_both_triangles_of_a_symmetric_matrix_are_refused(tmp_path, symmetry, se
         read_matrix(path)
 
 
+def test_matrix_market_header_of_a_very_long_line_is_refused(tmp_path):
+    path = tmp_path / "m.mtx"
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    for line in ("%" + "x" * (1 << 20), "2" * (1 << 20)):
+        path.write_text(f"{head}{line}\n2 2 1\n1 1 3.0\n")
+        with pytest.raises(FileError, match="a line of more than 1048576 characters before its"):
+            read_matrix(path)
+    path.write_text(f"{head}%{'x' * 9999}\n2 2 1\n1 1 3.0\n")
+    assert read_matrix(path).values.toarray().tolist() == [[3.0, 0.0], [0.0, 0.0]]
+
+
 def test_wrong_limit_is_not_blamed_on_the_file(tmp_path, monkeypatch):
     (tmp_path / "d.csv").write_text("1,2\n3,4\n")
     monkeypatch.setenv("ORTHOPLUS_MAX_BYTES", "abc")

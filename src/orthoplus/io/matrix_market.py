@@ -30,6 +30,7 @@ _MOST_BARCODES = 1 << 26  # bytes that are read of a list of cells
 
 def read_matrix_market(path: Path) -> Catalog:
     """List the matrix of the file, after comparing its declared size with the file."""
+    start = _skip_header(path)
     rows, columns, n_lines, form, field, symmetry = mminfo(path)
     if form == "array":
         guard.check_size(path, (rows, columns))
@@ -44,18 +45,30 @@ def read_matrix_market(path: Path) -> Catalog:
     n_words = n_lines * (_PLACE_WORDS[form] + _VALUE_WORDS.get(field, 1))
     if form == "array" and symmetry in ("symmetric", "hermitian"):
         n_words += rows * _VALUE_WORDS.get(field, 1)  # the diagonal
-    _check_entries(path, n_words, field)
+    _check_entries(path, start, n_words, field)
     return {path.stem: Entry((rows, columns), True, lambda: _load(path, symmetry))}
 
 
-def _check_entries(path: Path, n_words: int, field: str) -> None:
+def _skip_header(path: Path) -> int:
+    """Return where the entries begin; refuse long lines, which SciPy would copy several times."""
+    with open(path, "rb") as file:
+        while line := file.readline(_BLOCK):
+            if len(line) == _BLOCK:
+                raise FileError(
+                    f"`{path}` has a line of more than {_BLOCK} characters before its entries: it "
+                    f"is damaged or of another type."
+                )
+            if line.strip() and not line.lstrip().startswith(b"%"):
+                break  # the sizes of the matrix
+        return file.tell()
+
+
+def _check_entries(path: Path, start: int, n_words: int, field: str) -> None:
     """Refuse entries of another type than declared, of which SciPy would read the first part."""
     allowed = _SIGNS.get(field, _REAL_SIGNS) + _BLANKS
     n_found, before = 0, b" "
     with open(path, "rb") as file:
-        for line in file:
-            if line.strip() and not line.lstrip().startswith(b"%"):
-                break  # the sizes of the matrix
+        file.seek(start)
         while block := file.read(_BLOCK):
             wrong = block.translate(None, allowed)
             if wrong:
