@@ -297,6 +297,17 @@ def test_limit_of_the_processor_ends_a_loop_and_is_lifted():
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
 
 
+def test_limit_of_the_processor_is_not_taken_for_an_error_of_a_library():
+    def convert():  # as `numpy.linalg.norm` does with its argument `axis`
+        try:
+            sum(iter(lambda: 1, 0))  # without end
+        except Exception as error:
+            raise TypeError("`axis` must be an integer") from error
+
+    with pytest.raises(measure.OutOfProcessorError), measure.processor_limit(0.01):
+        convert()
+
+
 def test_limit_of_the_processor_waits_for_a_tracing_tool_to_return(monkeypatch):
     """A tool for coverage holds a lock in its functions: an exception there would block it."""
     tracers = [lambda frame, event, arg: None]  # of this module, so the next loop counts as its

@@ -49,8 +49,12 @@ def take_turns(calls: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, T
 RETRY_SECONDS = 1e-3
 
 
-class OutOfProcessorError(Exception):
-    """Raised if a call exceeds its CPU time."""
+class OutOfProcessorError(BaseException):
+    """Raised if a call exceeds its CPU time.
+
+    Not an `Exception`, like `KeyboardInterrupt`: it may come inside any ``try`` of a library, which
+    would take it for an error of its own.
+    """
 
 
 @contextmanager
