@@ -25,6 +25,9 @@ BLAS_KERNELS = {
     "Sandybridge": "avx",
     "Nehalem": "sse4_2",
 }
+# What pytest prints of each failure, of which the first characters are kept.
+REASONS = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$.*?(?=^=+ )", re.MULTILINE | re.DOTALL)
+REASON_LENGTH = 20_000
 SUMMARY = re.compile(r"^=+ (.*) in [\d.]+s.*=+$", re.MULTILINE)
 
 
@@ -88,9 +91,10 @@ def _run(clone: Path, number: int, seed: int) -> dict:
 
 
 def outcome(shown: str, code: int) -> dict:
-    """Return what pytest says at its end, and the failures it lists."""
+    """Return what pytest says at its end, the failures it lists, and their reasons."""
     summaries = SUMMARY.findall(shown)
     failed = [line for line in shown.splitlines() if line.startswith(("FAILED", "ERROR"))]
     held = code == 0 and bool(summaries) and not failed
-    shown_end = [] if held else [shown[-2000:]]
-    return {"held": held, "summary": (summaries or [""])[-1], "failed": failed + shown_end}
+    reasons = [] if held else REASONS.findall(shown) or [shown[-2000:]]
+    failed += [reason[:REASON_LENGTH] for reason in reasons]
+    return {"held": held, "summary": (summaries or [""])[-1], "failed": failed}

@@ -144,10 +144,12 @@ def test_faults_of_readers_would_be_seen(tmp_path, monkeypatch):
 def test_failures_of_the_suite_would_be_seen():
     passed = "=========== 3 passed, 1 skipped in 61.30s (0:01:01) ===========\n"
     failed = (
+        "===== FAILURES =====\n_____ test_it _____\nE  assert 0\n===== short test summary =====\n"
         "FAILED tests/test_one.py::test_it - assert 0\n===== 1 failed, 2 passed in 2.00s =====\n"
     )
     assert outcome(passed, 0) == {"held": True, "summary": "3 passed, 1 skipped", "failed": []}
     assert not outcome(failed, 1)["held"]
     assert outcome(failed, 1)["failed"][0].startswith("FAILED tests/test_one.py::test_it")
+    assert outcome(failed, 1)["failed"][1].endswith("_____ test_it _____\nE  assert 0\n")
     assert not outcome("", 0)["held"]  # killed before its summary
     assert not outcome(passed, 1)["held"]
