@@ -53,7 +53,7 @@ class OutOfProcessorError(BaseException):
     """Raised if a call exceeds its CPU time.
 
     Not an `Exception`, like `KeyboardInterrupt`: it may come inside any ``try`` of a library, which
-    would take it for an error of its own.
+    would then report another error.
     """
 
 
