@@ -7,7 +7,7 @@ give different numbers, the file is refused with a message that names the option
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +31,10 @@ _MIN_HEADER_FACTOR = 10.0
 _NUMBER_SHARE = 0.5
 
 # No two parts of these expressions match the same characters: a long cell takes linear time.
-_POINT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+POINT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d+,\d*|,\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+", re.ASCII)
-_POINT_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
-# A cell of a line with one such point.
-_THOUSANDS_CELL = re.compile(r"(?<![^;\t ])[+-]?[1-9]\d{0,2}\.\d{3}(?![^;\t\s])", re.ASCII)
+POINT_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
 # Digits that are codes rather than quantities: with leading zeros, or too long for a float64.
 _CODE = re.compile(r"0\d+|\d{16,}", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
@@ -83,7 +81,7 @@ def parse_number(cell: str, decimal: str = ".") -> float | None:
     if decimal == "," and _COMMA.fullmatch(cell):
         return float(cell.replace(",", "."))
     has_point = decimal == "," and "." in cell
-    if has_point or not (_POINT.fullmatch(cell) or _INFINITE.fullmatch(cell)):
+    if has_point or not (POINT.fullmatch(cell) or _INFINITE.fullmatch(cell)):
         return None
     return float(cell)
 
@@ -102,7 +100,7 @@ def has_marks(cell: str) -> bool:
     (True, True, False)
     """
     cell = re.sub(r"[,'%$€£¥₹\s\u202f\xa0]", "", cell)
-    return is_number(cell) or (cell.count(".") > 1 and bool(_POINT_THOUSANDS.fullmatch(cell)))
+    return is_number(cell) or (cell.count(".") > 1 and bool(POINT_THOUSANDS.fullmatch(cell)))
 
 
 # --- the separator and the decimal sign ----------------------------------------------------------
@@ -168,12 +166,12 @@ def find_decimal(
         return options.decimal, "decimal comma" if options.decimal == "," else ""
     cells = [(line, j, cell.strip()) for line, row in rows for j, cell in enumerate(row)]
     commas = [place for place in cells if _COMMA.fullmatch(place[2])]
-    points = [place for place in cells if "." in place[2] and _POINT.fullmatch(place[2])]
+    points = [place for place in cells if "." in place[2] and POINT.fullmatch(place[2])]
     if not commas:
         # Where decimal commas are usual, semicolons separate cells and points mark thousands:
         # 1.234 is then ambiguous if all numbers with a point look like that.
-        if points and sep in ";\t" and all(_POINT_THOUSANDS.fullmatch(p[2]) for p in points):
-            raise FileError(_thousands_words(path, points[0], "."))
+        if points and sep in ";\t" and all(POINT_THOUSANDS.fullmatch(p[2]) for p in points):
+            raise FileError(thousands_words(path, points[0], "."))
         return ".", ""
     line, column, cell = commas[0]
     if points:
@@ -184,51 +182,12 @@ def find_decimal(
             f"{other[1] + 1}). Use one decimal sign throughout, and no thousands separators."
         )
     if all(_THOUSANDS.fullmatch(place[2]) for place in commas):
-        raise FileError(_thousands_words(path, commas[0], ","))
+        raise FileError(thousands_words(path, commas[0], ","))
     return ",", "decimal comma"
 
 
-def check_points(
-    path: Path, rows: Iterable[Row], dialect: Dialect, options: TableOptions
-) -> Iterator[Row]:
-    """Yield the rows; raise `FileError` at the end if all points in them may mark thousands.
-
-    The first rows, of which `find_decimal` judges, may be without a point.
-    """
-    first: tuple[int, int, str] | None = None
-    is_open = options.decimal is None and dialect.decimal == "." and dialect.sep in ";\t"
-    for line, row in rows:
-        yield line, row
-        for j, cell in enumerate(row if is_open else ()):
-            word = cell.strip() if "." in cell else ""
-            if not _POINT.fullmatch(word) or "." not in word:
-                continue
-            if not _POINT_THOUSANDS.fullmatch(word):
-                is_open = False
-                break
-            first = first or (line, j, word)
-    if is_open and first is not None:
-        raise FileError(_thousands_words(path, first, "."))
-
-
-def has_thousands(line: str) -> bool:
-    """Return whether a cell between semicolons or tabs has a point that may mark thousands.
-
-    Examples
-    --------
-    >>> has_thousands("12;1.234"), has_thousands("12;1.25;0.125;a1.234")
-    (True, False)
-    """
-    return bool(_THOUSANDS_CELL.search(line))
-
-
-def have_points(rows: Iterable[Row]) -> bool:
-    """Return whether a number has a decimal point, or points for thousands."""
-    cells = (cell.strip() for _, row in rows for cell in row if "." in cell)
-    return any(map(_POINT.fullmatch, cells))
-
-
-def _thousands_words(path: Path, place: tuple[int, int, str], sign: str) -> str:
+def thousands_words(path: Path, place: tuple[int, int, str], sign: str) -> str:
+    """Return the message about a cell whose sign may be decimal or mark thousands."""
     return (
         f"`{path}`, line {place[0]}, column {place[1] + 1}: `{place[2]}` is ambiguous: a decimal "
         f"number, or an integer with a thousands separator. Pass --decimal {sign} if it is "

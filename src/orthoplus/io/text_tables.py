@@ -20,23 +20,20 @@ from orthoplus.io.content import Catalog, Entry
 from orthoplus.io.dialect import (
     BOOLEANS,
     Dialect,
-    check_points,
     comment_words,
     find_dialect,
     has_marks,
-    has_thousands,
-    have_points,
     is_comment,
     is_number,
     parse_number,
 )
+from orthoplus.io.late_points import check_points, may_mark_thousands
 from orthoplus.io.table_columns import Table, columns_with_role, select_columns
 from orthoplus.io.table_options import MISSING_WORDS, TableOptions
 from orthoplus.io.table_text import (
     Row,
     find_encoding,
     open_bytes,
-    read_head,
     read_rows,
     refuse_others,
     suffix_of,
@@ -109,21 +106,10 @@ def _read_with_pandas(
                      for cell in column)  # fmt: skip
     if frame.shape[1] != len(kinds) or has_quotes:
         return None
-    if _may_mark_thousands(path, encoding, dialect, options):
+    if may_mark_thousands(path, encoding, dialect, options):
         return None
     lines = np.arange(len(frame)) + start[0]
     return Table(names, columns, lines)
-
-
-def _may_mark_thousands(path: Path, encoding: str, dialect: Dialect, options: TableOptions) -> bool:
-    """Return whether `check_points` has to look at points that occur only after the first rows."""
-    if options.decimal is not None or dialect.decimal == "," or dialect.sep not in ";\t":
-        return False
-    head = itertools.islice(read_head(path, encoding, dialect.sep), dialect.n_before, None)
-    if have_points(head):
-        return False
-    with io.TextIOWrapper(open_bytes(path), encoding=encoding) as file:
-        return any("." in line and has_thousands(line) for line in file)
 
 
 def column_names(path: Path, dialect: Dialect, first: Row) -> tuple[str, ...] | None:
