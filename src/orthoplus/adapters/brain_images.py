@@ -5,7 +5,6 @@ limit is written to a temporary file and read in blocks of rows.
 """
 
 import glob
-import tempfile
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from orthoplus.adapters.brain_columns import ColumnWriter
 from orthoplus.core.checks import describe
 from orthoplus.core.errors import FileError, InputError, InputTypeError
 from orthoplus.core.extras import require
@@ -32,12 +32,10 @@ _ADVICE = (
     "pass a file name such as 'sub-*.nii.gz', a nibabel image, a nilearn SurfaceImage, or a list "
     "of them"
 )
-# Shares of the memory limit for the volumes read at a time and for columns not yet written.
-_VOLUME_SHARE, _COLUMN_SHARE = 0.125, 0.125
+# Share of the memory limit for the volumes read at a time.
+_VOLUME_SHARE = 0.125
 # Bytes that are read at a time to find the file that cannot be read.
 _READ_AGAIN = 1 << 26
-# Number of columns written at a time, so that not every image touches every row of the file.
-_LEAST_COLUMNS, _MOST_COLUMNS = 16, 64
 
 
 class Series(NamedTuple):
@@ -361,10 +359,10 @@ def read_matrix(
     """Read the matrix of all series; with ``is_clipped``, negative entries become 0."""
     limit = parse_memory(memory_limit)
     n_samples, n_negative, least = sum(part.n_samples for part in series), 0, 0.0
-    writer: _Columns | None = None
+    writer: ColumnWriter | None = None
     for part in series:
         for block in read_columns(masker, part, limit):
-            writer = writer or _Columns(block, n_samples, limit)
+            writer = writer or ColumnWriter(block, n_samples, limit)
             n_negative += int(np.count_nonzero(block < 0))
             least = min(least, float(block.min(initial=0.0)))
             writer.add(np.maximum(block, 0) if is_clipped else block)
@@ -373,49 +371,6 @@ def read_matrix(
     counts = tuple(part.n_samples for part in series)
     own_limit = limit if writer.is_file else None
     return ImageMatrix(values, counts, n_negative, least, own_limit, masker.mask_img_)
-
-
-class _Columns:
-    """Write the columns of a matrix, several at a time, to memory or to a temporary file."""
-
-    def __init__(self, first: FloatArray, n_samples: int, limit: int) -> None:
-        shape = (first.shape[1], n_samples)
-        dtype = np.dtype(np.float64 if first.dtype == np.float64 else np.float32)
-        size = shape[0] * shape[1] * dtype.itemsize
-        self.is_file = size > limit
-        self.values: Any = _temporary(shape, dtype) if self.is_file else np.empty(shape, dtype)
-        fitting = int(_COLUMN_SHARE * limit) // max(1, shape[0] * dtype.itemsize)
-        self.most = min(max(_LEAST_COLUMNS, fitting), _MOST_COLUMNS)
-        self.waiting: list[FloatArray] = []
-        self.done = 0
-
-    def add(self, block: FloatArray) -> None:
-        """Add the next columns, given as rows."""
-        self.waiting.append(block)
-        if sum(map(len, self.waiting)) >= self.most:
-            self._write()
-
-    def finish(self) -> FloatArray:
-        """Return the matrix."""
-        self._write()
-        if self.done != self.values.shape[1]:
-            raise InputError(
-                f"The images have {self.done} samples; {self.values.shape[1]} were expected."
-            )
-        return self.values
-
-    def _write(self) -> None:
-        if self.waiting:
-            block = np.concatenate(self.waiting)
-            self.values[:, self.done : self.done + len(block)] = block.T
-            self.done += len(block)
-            self.waiting = []
-
-
-def _temporary(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
-    """Return a memory map of an unnamed file, which is deleted with the last reference."""
-    with tempfile.TemporaryFile() as file:  # the map keeps its own handle
-        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
 
 
 def load_surface(left: Any = None, right: Any = None, mesh: Any = None) -> Any:
