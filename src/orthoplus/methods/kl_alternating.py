@@ -232,6 +232,8 @@ class KLAlternating(SeededMethod):
     def _given_labels(self, problem: Problem, labels: IntArray) -> Vector:
         """Return the labels, with the likeliest group for rows without one: D is infinite there."""
         A = _counts(problem).A
+        if (labels >= 0).all():
+            return A.scatter(labels)
         sums = self._groups(problem, A.scatter(labels))[1]
         likeliest = likeliest_groups(A, log_profiles(sums, self.smoothing))
         return A.scatter(np.where(labels < 0, A.gather(likeliest), labels))
